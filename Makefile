@@ -1,0 +1,49 @@
+# make          the list of commands
+# make demo     install the light core and run the main job on built-in input
+# make test     everything CI checks
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test format lint types imports tests bench clean
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+$(VENV)/core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/core
+
+demo: $(VENV)/core
+	$(BIN)/servewise demo
+
+test: $(VENV)/test lint types imports tests
+
+lint: $(VENV)/test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(VENV)/test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(VENV)/test
+	$(BIN)/mypy
+
+imports: $(VENV)/test
+	$(BIN)/lint-imports
+
+tests: $(VENV)/test
+	$(BIN)/pytest -n auto
+
+# make bench    every benchmark, tables on the terminal, JSON in benchmarks/results
+bench: $(VENV)/test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Who runs next: sequences, the KV block pool, the prefix cache and the policies, without clock or tensors."""

@@ -1,0 +1,1 @@
+"""Which deployment meets the SLO at the least cost, why the others lost, how sure that is."""

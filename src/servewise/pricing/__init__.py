@@ -1,0 +1,1 @@
+"""Prices with their dates: accelerator-hours, hosted tokens, prompt-cache terms."""

@@ -1,0 +1,1 @@
+"""The one record that simulator, engine and load client write, and the run directory that holds it."""

@@ -1,0 +1,65 @@
+"""Request and step records as columns: small for a million rows, equal for simulated and measured runs."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+
+def _floats() -> array[float]:
+    return array("d")
+
+
+def _ints() -> array[int]:
+    return array("q")
+
+
+@dataclass(slots=True)
+class RequestColumns:
+    """One row per request that ended, in order of ending. Times in seconds from the run's start; NaN: never came.
+
+    ``scheduled_s`` is when the request should have been sent, ``sent_s`` when it was (equal in simulation).
+    ``status``: 0 completed, 1 rejected (can never fit), 2 failed, 3 cancelled, 4 unfinished at the run's end.
+    """
+
+    id: array[int] = field(default_factory=_ints)
+    scheduled_s: array[float] = field(default_factory=_floats)
+    sent_s: array[float] = field(default_factory=_floats)
+    admitted_s: array[float] = field(default_factory=_floats)
+    first_token_s: array[float] = field(default_factory=_floats)
+    end_s: array[float] = field(default_factory=_floats)
+    prompt_tokens: array[int] = field(default_factory=_ints)
+    cached_tokens: array[int] = field(default_factory=_ints)
+    output_tokens: array[int] = field(default_factory=_ints)
+    preemptions: array[int] = field(default_factory=_ints)
+    status: array[int] = field(default_factory=_ints)
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.id)
+
+
+COMPLETED, REJECTED, FAILED, CANCELLED, UNFINISHED = range(5)
+STATUS_NAMES = ("completed", "rejected", "failed", "cancelled", "unfinished")
+
+
+@dataclass(slots=True)
+class StepColumns:
+    """One row per run of ``steps`` equal-batch steps (1 for a step with prompt chunks).
+
+    ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
+    sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start.
+    """
+
+    start_s: array[float] = field(default_factory=_floats)
+    seconds: array[float] = field(default_factory=_floats)
+    steps: array[int] = field(default_factory=_ints)
+    decode_sequences: array[int] = field(default_factory=_ints)
+    prefill_tokens: array[int] = field(default_factory=_ints)
+    running: array[int] = field(default_factory=_ints)
+    waiting: array[int] = field(default_factory=_ints)
+    kv_tokens: array[int] = field(default_factory=_ints)
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.seconds)

@@ -1,0 +1,1 @@
+"""The study's tables again, from the product's own rooms."""

@@ -1,0 +1,1 @@
+"""Closed forms of the techniques: speculation, quantisation's bytes, prefix reuse."""

@@ -1,0 +1,19 @@
+"""A request as the scheduler sees it: when it arrives, how long it is, which blocks it shares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """One request. ``arrival_s`` counts from the run's start.
+
+    ``block_hashes`` name the prompt's leading blocks of ``Workload.hash_block_tokens`` tokens, chained (equal hash
+    means equal prefix up to and with that block); empty where nothing is known to be shared.
+    """
+
+    serial: int
+    arrival_s: float
+    prompt_tokens: int
+    output_tokens: int
+    block_hashes: tuple[int, ...] = ()
