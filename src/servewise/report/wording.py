@@ -1,0 +1,137 @@
+"""Values as people read them: three significant digits, the unit beside each, a dash for what is not known.
+
+>>> seconds(0.0138), rate(803.2), percent(0.0634), dollars(0.4321), times(1.386)
+('13.8 ms', '803', '6.3%', '$0.432', '1.39×')
+"""
+
+from __future__ import annotations
+
+from servewise.report.reading import number
+from servewise.units import format_bytes, format_count, format_seconds
+
+UNKNOWN = "–"
+_READABLE = 1e9  # beyond this a figure is written as a power of ten
+
+
+def figure(value: object) -> str:
+    """A plain number: whole with commas from 100 on, three digits below.
+
+    >>> figure(13520), figure(0.03912), figure(None), figure(0)
+    ('13,520', '0.0391', '–', '0')
+    """
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    if abs(found) >= 1e15 or (found and abs(found) < 1e-4):
+        return f"{found:.2e}"
+    if abs(found) >= 100 or found == int(found):
+        return f"{found:,.0f}"
+    return f"{found:.3g}"
+
+
+def count(value: object) -> str:
+    """A whole count: 13,520; large ones in thousands, millions or billions."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    return f"{found:,.0f}" if abs(found) < 1e7 else format_count(found) if abs(found) < 1e18 else f"{found:.2e}"
+
+
+def seconds(value: object) -> str:
+    """A duration: 950 µs, 13.8 ms, 2.41 s, 12 min."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    if found == 0:
+        return "0 s"
+    if abs(found) >= _READABLE or abs(found) < 1e-9:
+        return f"{found:.2e} s"
+    return format_seconds(found)
+
+
+def steps(value: object) -> str:
+    """A latency of a run whose every step costs one second: its number of steps."""
+    return figure(value)
+
+
+def size(value: object) -> str:
+    """Bytes in binary units: 24.24 GiB."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    return format_bytes(found) if abs(found) < 1e18 else f"{found:.2e} B"
+
+
+def rate(value: object) -> str:
+    """A rate per second, the unit being in the heading."""
+    return figure(value)
+
+
+def percent(value: object) -> str:
+    """A share as a percentage."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    scaled = found * 100
+    return f"{scaled:.0f}%" if scaled == round(scaled) or abs(scaled) >= 100 else f"{scaled:.1f}%"
+
+
+def dollars(value: object) -> str:
+    """US dollars: cents above 10, three digits below."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    if abs(found) >= _READABLE:
+        return f"${found:.2e}"
+    return f"${found:,.0f}" if abs(found) >= 1000 else f"${found:,.2f}" if abs(found) >= 1 else f"${found:.3g}"
+
+
+def times(value: object) -> str:
+    """A ratio: 1.39×."""
+    found = number(value)
+    if found is None:
+        return UNKNOWN
+    return f"{found:.2f}×" if abs(found) < 1e6 else f"{found:.2e}×"
+
+
+_BY_UNIT = {
+    "s": seconds,
+    "bytes": size,
+    "usd": dollars,
+    "usd_per_million_output_tokens": lambda value: f"{dollars(value)} per M",
+    "per_s": lambda value: f"{rate(value)}/s",
+    "tokens_per_s": lambda value: f"{rate(value)} tokens/s",
+    "tokens": lambda value: f"{count(value)} tokens",
+    "share": percent,
+    "ratio": times,
+}
+
+
+def quantity(value: object, unit: object) -> str:
+    """``value`` in ``unit`` (s, bytes, usd, per_s, tokens_per_s, tokens, share, ratio, or any word put after it).
+
+    >>> quantity(0.05, "s"), quantity(12.3, "per_s"), quantity(3, "cards"), quantity("TP2", "")
+    ('50.0 ms', '12.3/s', '3 cards', 'TP2')
+    """
+    if isinstance(value, str):
+        return value if not unit else f"{value} {unit}"
+    if isinstance(unit, str) and unit in _BY_UNIT and number(value) is not None:
+        return _BY_UNIT[unit](value)
+    return f"{figure(value)} {unit}" if isinstance(unit, str) and unit else figure(value)
+
+
+def by_key(key: str, value: object) -> str:
+    """``value`` in the unit that its key ends in (CONTRACT: ``_s``, ``_bytes``, ``_tokens``, ``_usd``, ``_per_s``).
+
+    >>> by_key("step_s", 0.0138), by_key("goodput_per_s", 2.5), by_key("kv_tokens", 4096)
+    ('13.8 ms', '2.5', '4,096')
+    """
+    if key.endswith(("_per_s", "_rate")):
+        return rate(value)
+    if key.endswith("_s"):
+        return seconds(value)
+    if key.endswith("_bytes"):
+        return size(value)
+    if key.endswith("_usd"):
+        return dollars(value)
+    return count(value) if key.endswith("_tokens") else figure(value)
