@@ -1,0 +1,165 @@
+"""From a question's options to one Deployment, and to the conditions under which its figures hold."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from servewise.ask.names import (
+    AcceleratorLike,
+    ModelLike,
+    PrecisionLike,
+    accelerator_named,
+    model_named,
+    precision_named,
+    with_kv_heads,
+)
+from servewise.ask.numbers import positive, whole
+from servewise.conditions import Conditions
+from servewise.deployment.deployment import Deployment, Limits, Parallelism
+from servewise.errors import InputError, UnknownName
+from servewise.modelspec.spec import ModelSpec
+from servewise.precision import FORMATS, Precision
+
+ENGINES = ("ideal", "vllm", "sglang", "trtllm", "llamacpp")
+DEFAULT_ENGINE = "vllm"
+MOST_ACCELERATORS = 65_536
+
+
+class Options(TypedDict, total=False):
+    """How the model is deployed; every question takes these, all optional.
+
+    ``count``: accelerators in all (default: tp x pp). ``tp``, ``pp``: tensor- and pipeline-parallel degrees (default:
+    tensor parallel over ``count``). ``weights``, ``kv``, ``activations``: precisions (default: as the checkpoint).
+    ``engine``: ideal, vllm (default), sglang, trtllm, llamacpp. ``memory_utilization``: share of device memory that
+    the engine may take. ``max_batched_tokens``, ``max_sequences``, ``max_context``, ``block_tokens``: the engine's
+    limits. ``kv_heads``: as if the model had that many key-value heads. ``peak_flops`` [FLOP/s], ``bandwidth``
+    [bytes/s], ``memory`` [bytes]: your own numbers, over the catalogue's or, all three, instead of a catalogue entry.
+    """
+
+    count: int | None
+    tp: int | None
+    pp: int | None
+    weights: PrecisionLike | None
+    kv: PrecisionLike | None
+    activations: PrecisionLike | None
+    engine: str
+    memory_utilization: float | None
+    max_batched_tokens: int | None
+    max_sequences: int | None
+    max_context: int | None
+    block_tokens: int | None
+    kv_heads: int | None
+    peak_flops: float | None
+    bandwidth: float | None
+    memory: float | None
+
+
+def deploy(
+    model: ModelLike,
+    accelerator: AcceleratorLike | None,
+    *,
+    count: int | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    weights: PrecisionLike | None = None,
+    kv: PrecisionLike | None = None,
+    activations: PrecisionLike | None = None,
+    engine: str = DEFAULT_ENGINE,
+    memory_utilization: float | None = None,
+    max_batched_tokens: int | None = None,
+    max_sequences: int | None = None,
+    max_context: int | None = None,
+    block_tokens: int | None = None,
+    kv_heads: int | None = None,
+    peak_flops: float | None = None,
+    bandwidth: float | None = None,
+    memory: float | None = None,
+) -> Deployment:
+    """The deployment that ``Options`` describe. Raises InputError for each setting that cannot be."""
+    spec = with_kv_heads(model_named(model), kv_heads)
+    computed = precision_named(activations, "activations") or _half(spec.dtype)
+    return Deployment(
+        model=spec,
+        accelerator=accelerator_named(accelerator, peak_flops=peak_flops, bandwidth=bandwidth, memory=memory),
+        weights=precision_named(weights, "weights") or _loaded(spec),
+        kv=precision_named(kv, "kv") or computed,
+        activations=computed,
+        engine=_engine(engine),
+        parallelism=_parallelism(count, tp, pp),
+        limits=Limits(
+            memory_utilization=_utilization(memory_utilization),
+            max_batched_tokens=_limit(max_batched_tokens, "max_batched_tokens"),
+            max_sequences=_limit(max_sequences, "max_sequences"),
+            max_context_tokens=_limit(max_context, "max_context"),
+            block_tokens=_limit(block_tokens, "block_tokens"),
+        ),
+    )
+
+
+def conditions_of(deployment: Deployment, *, load: str, lengths: str, estimator: str | None = None) -> Conditions:
+    """The conditions of figures about ``deployment`` at that load and those lengths."""
+    from servewise import __version__
+
+    return Conditions(
+        hardware=hardware_of(deployment),
+        load=load,
+        lengths=lengths,
+        precision=precision_of(deployment),
+        model=deployment.model.name,
+        parallelism=str(deployment.parallelism),
+        engine=deployment.engine,
+        estimator=estimator,
+        version=__version__,
+    )
+
+
+def hardware_of(deployment: Deployment) -> str:
+    """The accelerator and how many: ``2 x A100 80GB``, overridden numbers named."""
+    accelerator = deployment.accelerator
+    own = f" (own {', '.join(sorted(accelerator.overridden))})" if accelerator.overridden else ""
+    return f"{deployment.parallelism.accelerators} x {accelerator.title}{own}"
+
+
+def precision_of(deployment: Deployment) -> str:
+    """The three formats in words."""
+    return f"{deployment.stored_weights} weights, {deployment.kv} KV cache, {deployment.activations} activations"
+
+
+def _half(dtype: Precision) -> Precision:
+    """What engines compute a checkpoint of ``dtype`` in: 16 bits where it holds more."""
+    return FORMATS["bf16"] if dtype.bits > 16 else dtype
+
+
+def _loaded(model: ModelSpec) -> Precision | None:
+    """None: as stored; a checkpoint of more than 16 bits is loaded in bf16, as engines do."""
+    return FORMATS["bf16"] if model.weights.bits > 16 else None
+
+
+def _engine(name: str) -> str:
+    if name not in ENGINES:
+        raise UnknownName("engine", str(name), ENGINES, where="engine", hint=f"one of {', '.join(ENGINES)}")
+    return name
+
+
+def _parallelism(count: int | None, tp: int | None, pp: int | None) -> Parallelism:
+    degrees = {"count": count, "tp": tp, "pp": pp}
+    for name, value in degrees.items():
+        if value is not None:
+            whole(value, name, most=MOST_ACCELERATORS)
+    pipeline = pp or 1
+    tensor = tp or max(1, (count or 1) // pipeline)
+    replica = tensor * pipeline
+    total = count or replica
+    if total % replica:
+        raise InputError(
+            f"{total} accelerators do not divide into replicas of {replica}", where="count", hint="tp x pp"
+        )
+    return Parallelism(tensor=tensor, pipeline=pipeline, data=total // replica)
+
+
+def _utilization(value: float | None) -> float | None:
+    return None if value is None else positive(value, "memory_utilization", most=1.0)
+
+
+def _limit(value: int | None, where: str) -> int | None:
+    return None if value is None else whole(value, where)
