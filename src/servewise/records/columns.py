@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -15,10 +16,24 @@ def _ints() -> array[int]:
 
 
 @dataclass(slots=True)
+class TokenTimes:
+    """When each output token came [s from the run's start]: row i has ``times[offsets[i] : offsets[i + 1]]``."""
+
+    offsets: array[int] = field(default_factory=lambda: array("q", [0]))
+    times: array[float] = field(default_factory=_floats)
+
+    def append(self, times: Iterable[float]) -> None:
+        """Add the tokens of the next request."""
+        self.times.extend(times)
+        self.offsets.append(len(self.times))
+
+
+@dataclass(slots=True)
 class RequestColumns:
     """One row per request that ended, in order of ending. Times in seconds from the run's start; NaN: never came.
 
     ``scheduled_s`` is when the request should have been sent, ``sent_s`` when it was (equal in simulation).
+    ``token_times`` are there in measured runs (in simulated ones the steps are known); ``errors`` by row.
     ``status``: 0 completed, 1 rejected (can never fit), 2 failed, 3 cancelled, 4 unfinished at the run's end.
     """
 
@@ -33,6 +48,8 @@ class RequestColumns:
     output_tokens: array[int] = field(default_factory=_ints)
     preemptions: array[int] = field(default_factory=_ints)
     status: array[int] = field(default_factory=_ints)
+    token_times: TokenTimes | None = None
+    errors: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Rows."""
@@ -48,7 +65,8 @@ class StepColumns:
     """One row per run of ``steps`` equal-batch steps (1 for a step with prompt chunks).
 
     ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
-    sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start.
+    sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start,
+    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too).
     """
 
     start_s: array[float] = field(default_factory=_floats)
@@ -59,6 +77,7 @@ class StepColumns:
     running: array[int] = field(default_factory=_ints)
     waiting: array[int] = field(default_factory=_ints)
     kv_tokens: array[int] = field(default_factory=_ints)
+    active: array[int] = field(default_factory=_ints)
 
     def __len__(self) -> int:
         """Rows."""
