@@ -1,0 +1,40 @@
+"""``servewise``: the commands, found when they are called, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import click
+
+from servewise import __version__
+from servewise.cli.group import CommandsOnCall
+
+COMMANDS = {
+    "size": "Does it fit, and how many tokens and sequences does it leave room for?",
+    "steptime": "How long does a step take, of what is it made, where is the ridge?",
+    "simulate": "How long do requests wait and run under a policy, at which rates?",
+    "speculate": "Does speculative decoding pay, and with how many draft tokens?",
+    "prefix": "How much of the prompts is repeated, what breaks the reuse, what does it cost?",
+    "plan": "Which deployment keeps the SLO at the least cost, and why the others lose?",
+    "study": "The study's tables again, side by side with its figures.",
+    "report": "Answers drawn: one self-contained HTML file.",
+    "demo": "The main job on built-in input; writes servewise-report.html.",
+}
+
+
+@click.group(
+    cls=CommandsOnCall,
+    commands_by_module={name: (f"servewise.cli.{name}", text) for name, text in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done; 1 a gate that was asked for does not hold; 2 wrong input; 3 a run failed; "
+    "130 interrupted.",
+)
+@click.version_option(__version__, prog_name="servewise")
+def servewise() -> None:
+    """How to serve a large language model: does it fit, how fast, how many, at what cost.
+
+    Figures are predictions with their conditions, intervals and caveats. Numbers take units: 80GB, 2TB/s, 312T, 50ms.
+    """
+
+
+def main() -> None:
+    """The console script."""
+    servewise.main(prog_name="servewise")

@@ -1,0 +1,58 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ENGINES = ("ideal", "vllm", "sglang", "trtllm", "llamacpp")
+PRECISION_HELP = "fp32 bf16 fp16 fp8 int8 int6 int4 int3 int2 nvfp4 mxfp4 ..., or NAME:BITS"
+
+_DEPLOYMENT = (
+    click.option("--count", type=WHOLE, help="Accelerators in all; default tp x pp."),
+    click.option("--tp", type=WHOLE, help="Tensor-parallel degree; default: all accelerators of --count."),
+    click.option("--pp", type=WHOLE, help="Pipeline-parallel degree."),
+    click.option("--weights", metavar="P", help=f"Precision of the weights: {PRECISION_HELP}. Default: the model's."),
+    click.option("--kv", metavar="P", help="Precision of the KV cache; default: the activations'."),
+    click.option("--activations", metavar="P", help="Precision that is computed in; default: the model's dtype."),
+    click.option("--engine", default="vllm", show_default=True, metavar="|".join(ENGINES), help="Whose habits hold."),
+    click.option("--memory-utilization", type=NUMBER, metavar="F", help="Share of memory the engine may take."),
+    click.option("--max-batched-tokens", type=WHOLE, metavar="N", help="New tokens a step at most."),
+    click.option("--max-sequences", type=WHOLE, metavar="N", help="Sequences at once at most (max_num_seqs)."),
+    click.option("--max-context", type=WHOLE, metavar="T", help="Longest context served (max_model_len)."),
+    click.option("--block-tokens", type=WHOLE, metavar="N", help="Tokens a KV block."),
+    click.option("--kv-heads", type=WHOLE, metavar="N", help="As if the model kept N key-value heads a layer."),
+)
+_OWN_NUMBERS = (
+    click.option("--peak-flops", type=FLOPS_PER_S, metavar="X", help="Your own dense peak, e.g. 312T [FLOP/s]."),
+    click.option("--bandwidth", type=BYTES_PER_S, metavar="X", help="Your own memory bandwidth, e.g. 2TB/s."),
+    click.option("--memory", type=MEMORY, metavar="X", help="Your own memory size, e.g. 80GB or 79.25GiB."),
+)
+
+
+def deployment_options(function: F) -> F:
+    """MODEL, --accelerator and all that says how the model is deployed; names as in ``servewise.ask``."""
+    return _add(function, (model_argument, accelerator_option, *_DEPLOYMENT, *_OWN_NUMBERS))
+
+
+def model_argument(function: F) -> F:
+    """MODEL."""
+    return click.argument("model")(function)
+
+
+def accelerator_option(function: F) -> F:
+    """--accelerator."""
+    text = "Catalogue name (a100-80gb) or TOML file; not needed with --peak-flops, --bandwidth and --memory."
+    return click.option("--accelerator", metavar="A", help=text)(function)
+
+
+def _add(function: F, decorators: tuple[Callable[[F], F], ...]) -> F:
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function

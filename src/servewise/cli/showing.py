@@ -1,0 +1,93 @@
+"""An answer on its way out: tables or one JSON document on stdout, a file written whole or not at all."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from servewise.answer import Answer
+from servewise.errors import InputError
+
+READER_LEFT = 141  # 128 + SIGPIPE, what a shell reports for any program whose reader has gone
+Show = Callable[[Answer], None]
+
+
+def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """--json and --output for a command; it gets ``show``, which takes the Answer, and returns its exit code."""
+
+    @functools.wraps(function)
+    def command(*args: Any, as_json: bool, output: str | None, **kwargs: Any) -> int | None:
+        target = checked_target(output) if output else None
+        return function(*args, show=functools.partial(show, as_json=as_json, target=target), **kwargs)
+
+    text = "Write the answer to FILE too: a report where it ends in .html, else the JSON document."
+    to_file = click.option("--output", "-o", metavar="FILE", help=text)
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(to_file(command))
+
+
+def show(answer: Answer, *, as_json: bool, target: Path | None) -> None:
+    """``answer`` to ``target`` first, then to stdout."""
+    if target is not None:
+        write_whole(target, document(answer, target))
+    try:
+        _print(answer, as_json=as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(READER_LEFT)
+
+
+def document(answer: Answer, target: Path) -> str:
+    """What the file at ``target`` is to hold."""
+    if target.suffix.lower() not in (".html", ".htm"):
+        return answer.dumps() + "\n"
+    from servewise.report.html import render_html
+
+    return render_html(answer)
+
+
+def checked_target(output: str) -> Path:
+    """The path, if a file can be put there; so that a long run does not end in a mistyped folder."""
+    target = Path(output)
+    if target.is_dir():
+        raise InputError("is a folder", where=output, hint="name a file in it")
+    if not target.absolute().parent.is_dir():
+        raise InputError("its folder does not exist", where=output, hint="make it first")
+    if not os.access(target.absolute().parent, os.W_OK):
+        raise InputError("its folder cannot be written to", where=output)
+    return target
+
+
+def write_whole(target: Path, text: str) -> None:
+    """``text`` in the file at ``target``, or the file as it was: written beside it, then moved over it."""
+    handle, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _print(answer: Answer, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(answer.dumps())
+        return
+    from servewise.report.terminal import print_answer, terminal_console
+
+    print_answer(answer, terminal_console())
