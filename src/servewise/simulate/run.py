@@ -1,14 +1,31 @@
-"""One simulated run: requests through a policy, timed by an estimator, into records."""
+"""The event core: requests through a policy, timed by an estimator, into records.
+
+Between two events (an arrival that could join, an end, a prompt chunk, the block pool running dry, a window filling
+up) the batch does not change, so all those steps are one jump in closed form. It gives what stepping one by one
+gives; a property test holds the two equal. Simultaneous events: arrivals at a step's end count as there before the
+next step is planned; sequences end in the order (step, serial).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
+from typing import cast
 
+from servewise.batching.batch import Batch, Batcher
+from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
+from servewise.batching.sequence import Sequence
 from servewise.records.columns import RequestColumns, StepColumns
+from servewise.simulate.arrivals import Arrivals, OpenArrivals
+from servewise.simulate.decoderun import decode_run
+from servewise.simulate.recorder import Recorder, TimedSequence
+from servewise.simulate.shapes import shape_of
 from servewise.steptime.estimator import Estimator
 from servewise.workload.request import Request
+
+ASK_EVERY = 512  # requests that end between two questions of ``until`` and two words to ``progress``
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +38,7 @@ class Run:
 
 
 def simulate(
-    requests: Iterable[Request],
+    requests: Iterable[Request] | Arrivals,
     policy: Policy,
     estimator: Estimator,
     *,
@@ -30,10 +47,142 @@ def simulate(
     hash_block_tokens: int | None = None,
     until: Callable[[RequestColumns], bool] | None = None,
     progress: Callable[[int], None] | None = None,
+    longest_jump: int | None = None,
 ) -> Run:
-    """Run ``requests`` (in order of arrival) to their ends.
+    """Run ``requests`` (in order of arrival, or an Arrivals that answers back) to their ends.
 
-    ``blocks`` of ``block_tokens`` tokens is the KV pool, None: without limit. ``until`` is asked now and then
-    whether to stop early; ``progress`` is told how many requests have ended.
+    ``blocks`` of ``block_tokens`` tokens is the KV pool, None: without limit. Prefixes are shared where the policy
+    has a prefix cache and ``hash_block_tokens`` says what the requests' hashes stand for. ``until`` is asked now
+    and then whether to stop early; ``progress`` is told how many requests have ended. ``longest_jump`` bounds the
+    steps taken at once; 1 steps one by one.
+
+    Raises InputError for requests out of order.
     """
-    raise NotImplementedError
+    cached = hash_block_tokens if getattr(policy, "prefix_cache", False) else None
+    batcher = policy.batcher(BlockPool(blocks, block_tokens, cached), estimator.window_tokens)
+    source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
+    core = EventCore(source, batcher, estimator, longest_jump)
+    core.run(until, progress)
+    return Run(core.recorder.requests, core.recorder.steps, policy.slots)
+
+
+class EventCore:
+    """One run in progress: the clock, the policy at work, the records so far."""
+
+    def __init__(
+        self, source: Arrivals, batcher: Batcher, estimator: Estimator, longest_jump: int | None = None
+    ) -> None:
+        self.now_s = 0.0
+        self.recorder = Recorder()
+        self._source = source
+        self._batcher = batcher
+        self._seconds = estimator.seconds
+        self._lines = estimator.decode_lines
+        self._window = estimator.window_tokens
+        self._longest_jump = longest_jump
+        self._live: dict[int, TimedSequence] = {}
+        self._ended = 0
+
+    def run(
+        self,
+        until: Callable[[RequestColumns], bool] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Run to the last request's end, or until told to stop."""
+        plan = self._batcher.plan
+        asked = 0
+        while True:
+            if self._source.next_s <= self.now_s:
+                self._arrive()
+            batch = plan(self.now_s)
+            if batch is None:
+                if not self._wait():
+                    break
+                continue
+            self._step(batch)
+            if self._ended - asked >= ASK_EVERY:
+                asked = self._ended
+                if progress is not None:
+                    progress(asked)
+                if until is not None and until(self.recorder.requests):
+                    break
+        for sequence in self._live.values():
+            self.recorder.unfinished(sequence)
+        if progress is not None:
+            progress(self._ended)
+
+    def _arrive(self) -> None:
+        source, now_s = self._source, self.now_s
+        while source.next_s <= now_s:
+            sequence = TimedSequence(source.take())
+            if self._batcher.add(sequence, sequence.arrival_s):
+                self._live[sequence.serial] = sequence
+            else:
+                self.recorder.rejected(sequence)
+                source.ended(now_s)
+                self._ended += 1
+
+    def _wait(self) -> bool:
+        """Let time pass to what happens next; False: nothing will."""
+        next_s = min(self._source.next_s, self._batcher.wake_s())
+        if next_s == inf:
+            if not self._batcher.waiting_count:
+                return False
+            self._batcher.close()
+            return True
+        self.now_s = max(self.now_s, next_s)
+        return True
+
+    def _step(self, batch: Batch) -> None:
+        if batch.chunks:
+            self._mixed_step(batch)
+        else:
+            self._decode_steps(batch)
+
+    def _mixed_step(self, batch: Batch) -> None:
+        start_s = self.now_s
+        for sequence in batch.admitted:
+            timed = cast("TimedSequence", sequence)
+            if timed.admitted_s != timed.admitted_s:
+                timed.admitted_s = start_s
+        shape = shape_of(batch, self._window)
+        seconds = self._seconds(shape)
+        self.now_s = now_s = start_s + seconds
+        self.recorder.stepped(batch, start_s, seconds, 1, shape.prefill_tokens, self._batcher.waiting_count)
+        ended = self._batcher.commit(batch, 1)
+        for chunk in batch.chunks:
+            if chunk.ends_prompt:
+                timed = cast("TimedSequence", chunk.sequence)
+                if timed.first_token_s != timed.first_token_s:
+                    timed.first_token_s = now_s
+        if ended:
+            self._end(ended)
+
+    def _decode_steps(self, batch: Batch) -> None:
+        start_s = self.now_s
+        steps = batch.repeat
+        if self._longest_jump is not None:
+            steps = min(steps, self._longest_jump)
+        limit_s = self._source.next_s - start_s if batch.open else inf
+        steps, seconds = decode_run(
+            self._lines(batch.decodes),
+            batch.context_tokens,
+            batch.active,
+            batch.windowed_tokens,
+            batch.windowed_growth,
+            steps,
+            limit_s,
+        )
+        self.now_s = start_s + seconds
+        self.recorder.stepped(batch, start_s, seconds, steps, 0, self._batcher.waiting_count)
+        ended = self._batcher.commit(batch, steps)
+        if ended:
+            self._end(ended)
+
+    def _end(self, ended: list[Sequence]) -> None:
+        now_s, record, live, source = self.now_s, self.recorder.ended, self._live, self._source
+        for sequence in ended:
+            record(cast("TimedSequence", sequence), now_s)
+            del live[sequence.serial]
+            source.ended(now_s)
+        self._ended += len(ended)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servewise.batching.batch import Batcher
+from servewise.batching.blockpool import BlockPool
+from servewise.batching.policies.decode_first import DecodeFirst
+from servewise.batching.policies.prefill_first import PrefillFirst
+from servewise.batching.positive import positive
+from servewise.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class Continuous:
@@ -20,3 +27,31 @@ class Continuous:
     chunked_prefill: bool = True
     reserve_output: bool = False
     prefix_cache: bool = False
+
+    name = "continuous"
+
+    def __post_init__(self) -> None:
+        """Refuse limits below 1, and a token budget that the decoding sequences alone could use up."""
+        positive("max sequences", self.max_sequences)
+        positive("max batched tokens", self.max_batched_tokens)
+        if self.chunked_prefill and self.max_batched_tokens < self.max_sequences:
+            raise InputError(
+                f"max batched tokens ({self.max_batched_tokens}) are fewer than max sequences ({self.max_sequences})",
+                hint="every running sequence decodes one token a step; raise the one or lower the other",
+            )
+
+    @property
+    def slots(self) -> int:
+        """Sequences at once at most."""
+        return self.max_sequences
+
+    def batcher(self, pool: BlockPool, window_tokens: int | None = None) -> Batcher:
+        """The policy at work on ``pool``."""
+        kind = DecodeFirst if self.chunked_prefill else PrefillFirst
+        return kind(
+            pool,
+            max_sequences=self.max_sequences,
+            max_batched_tokens=self.max_batched_tokens,
+            reserve_output=self.reserve_output,
+            window_tokens=window_tokens,
+        )

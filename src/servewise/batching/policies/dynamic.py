@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servewise.batching.batch import Batcher
+from servewise.batching.blockpool import BlockPool
+from servewise.batching.policies.batchwise import BatchwiseBatcher
+from servewise.batching.positive import positive
+
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
@@ -11,3 +16,19 @@ class Dynamic:
 
     batch: int = 8
     window_s: float = 0.05
+
+    name = "dynamic"
+
+    def __post_init__(self) -> None:
+        """Refuse a batch below 1 and a negative window."""
+        positive("batch", self.batch)
+        positive("window", self.window_s, zero=True)
+
+    @property
+    def slots(self) -> int:
+        """Sequences at once at most."""
+        return self.batch
+
+    def batcher(self, pool: BlockPool, window_tokens: int | None = None) -> Batcher:
+        """The policy at work on ``pool``."""
+        return BatchwiseBatcher(pool, batch=self.batch, window_s=self.window_s, window_tokens=window_tokens)

@@ -1,0 +1,164 @@
+"""The KV block pool: how many blocks are free, who shares which, what may be evicted.
+
+A block holds ``block_tokens`` tokens of KV. Blocks are counted, not numbered: decisions depend on counts alone, and
+an engine that needs addresses hands out its own for the counts decided here. Three kinds:
+
+- free: never used, or with nothing worth keeping;
+- held: private to one sequence, or shared under a hash by every sequence that has that prefix;
+- kept: held by nobody, still in the cache, evicted least recently used first when free blocks run out.
+
+Invariant (a property test holds it): free + held + kept == total.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from servewise.batching.sequence import Sequence
+from servewise.errors import InputError
+
+
+class BlockPool:
+    """``total`` blocks of ``block_tokens`` tokens; None is a pool without limit.
+
+    With ``hash_block_tokens`` prompts share leading blocks by hash (a hash names that many tokens, a multiple of
+    ``block_tokens``); without it nothing is shared or kept.
+    """
+
+    def __init__(self, total: int | None, block_tokens: int = 16, hash_block_tokens: int | None = None) -> None:
+        if hash_block_tokens is not None and hash_block_tokens % block_tokens:
+            raise InputError(
+                f"hash blocks of {hash_block_tokens} tokens are no multiple of KV blocks of {block_tokens}",
+                hint="choose a block size that divides the trace's",
+            )
+        self.total = total
+        self.block_tokens = block_tokens
+        self.hash_block_tokens = hash_block_tokens
+        self.free = total if total is not None else 1 << 62
+        self.kept_blocks = 0
+        self._per_hash = (hash_block_tokens or 0) // block_tokens
+        self._holders: dict[int, int] = {}  # hash -> sequences that hold it
+        # hash, or a nameless object for a run of private blocks -> blocks; least recently used first
+        self._kept: OrderedDict[object, int] = OrderedDict()
+
+    @property
+    def available(self) -> int:
+        """Blocks that an allocation can have: free ones, and kept ones by eviction."""
+        return self.free + self.kept_blocks
+
+    @property
+    def held_hashes(self) -> int:
+        """Hash blocks in use now."""
+        return len(self._holders)
+
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that ``tokens`` tokens take."""
+        return -(-tokens // self.block_tokens)
+
+    def can_ever_hold(self, tokens: int) -> bool:
+        """Whether an empty pool could hold ``tokens`` tokens."""
+        return self.total is None or self.blocks_for(tokens) <= self.total
+
+    def cached_prefix(self, sequence: Sequence) -> int:
+        """How many leading hash blocks of ``sequence`` are in the cache, at least one token left to compute."""
+        if self.hash_block_tokens is None:
+            return 0
+        limit = min(len(sequence.block_hashes), (sequence.target_tokens - 1) // self.hash_block_tokens)
+        found = 0
+        for key in sequence.block_hashes[:limit]:
+            if key not in self._holders and key not in self._kept:
+                break
+            found += 1
+        return found
+
+    def admit(self, sequence: Sequence, tokens: int, spare: int = 0) -> bool:
+        """Give ``sequence`` blocks for ``tokens`` tokens, its cached prefix shared; False: there are not enough.
+
+        ``spare`` blocks must stay available afterwards. Sets its ``shared``, ``blocks``, ``cached_tokens`` and
+        ``computed_tokens``.
+        """
+        hits = self.cached_prefix(sequence) if sequence.block_hashes else 0
+        private = self.blocks_for(tokens) - hits * self._per_hash
+        if private + spare > self.free:
+            revived = sum(self._per_hash for key in sequence.block_hashes[:hits] if key in self._kept)
+            if private + spare > self.available - revived:
+                return False
+        if hits:
+            self._hold(sequence.block_hashes[:hits])
+        self.take(private)
+        sequence.shared, sequence.blocks = hits, private
+        sequence.cached_tokens = sequence.computed_tokens = hits * (self.hash_block_tokens or 0)
+        return True
+
+    def take(self, blocks: int) -> None:
+        """Take ``blocks`` blocks, evicting kept ones as needed; the caller has checked ``available``."""
+        if blocks > self.free:
+            self._evict(blocks - self.free)
+        self.free -= blocks
+
+    def publish(self, sequence: Sequence) -> None:
+        """Share, under their hashes, the full prompt blocks that ``sequence`` has computed since it last did."""
+        if self.hash_block_tokens is None:
+            return
+        computed = min(sequence.computed_tokens, sequence.prompt_tokens) // self.hash_block_tokens
+        for key in sequence.block_hashes[sequence.shared : computed]:
+            self._publish_one(sequence, key)
+
+    def _publish_one(self, sequence: Sequence, key: int) -> None:
+        # Two sequences may compute one prefix side by side; the second joins the first's copy and frees its own.
+        if key in self._holders or key in self._kept:
+            self._hold((key,))
+            self.free += self._per_hash
+        else:
+            self._holders[key] = 1
+        sequence.shared += 1
+        sequence.blocks -= self._per_hash
+
+    def release(self, sequence: Sequence) -> None:
+        """Take back all blocks of ``sequence``; with a cache, keep them, its last blocks the first to be evicted."""
+        if self.hash_block_tokens is None:
+            self.free += sequence.blocks
+        else:
+            self._keep_run(sequence.blocks)
+            for key in reversed(sequence.block_hashes[: sequence.shared]):
+                self._drop(key)
+        sequence.blocks = sequence.shared = 0
+
+    def private_blocks(self, sequence: Sequence, tokens: int) -> int:
+        """Blocks that ``sequence`` holds alone when ``tokens`` tokens of it are in the cache."""
+        return self.blocks_for(tokens) - sequence.shared * self._per_hash
+
+    def _hold(self, keys: tuple[int, ...]) -> None:
+        for key in keys:
+            blocks = self._kept.pop(key, None)
+            if blocks is None:
+                self._holders[key] += 1
+            else:
+                self.kept_blocks -= blocks
+                self._holders[key] = 1
+
+    def _drop(self, key: int) -> None:
+        holders = self._holders[key] - 1
+        if holders:
+            self._holders[key] = holders
+            return
+        del self._holders[key]
+        self._kept[key] = self._per_hash
+        self.kept_blocks += self._per_hash
+
+    def _keep_run(self, blocks: int) -> None:
+        if blocks:
+            self._kept[object()] = blocks
+            self.kept_blocks += blocks
+
+    def _evict(self, blocks: int) -> None:
+        kept = self._kept
+        while blocks > 0:
+            key, size = kept.popitem(last=False)
+            gone = size if isinstance(key, int) else min(size, blocks)
+            if gone < size:
+                kept[key] = size - gone
+                kept.move_to_end(key, last=False)
+            self.kept_blocks -= gone
+            self.free += gone
+            blocks -= gone

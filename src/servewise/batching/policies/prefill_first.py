@@ -1,0 +1,34 @@
+"""Whole prompts first, in steps of their own: Orca's iteration-level scheduling as vLLM v0 ran it (Yu et al. 2022)."""
+
+from __future__ import annotations
+
+from servewise.batching.batch import Chunk
+from servewise.batching.policies.running import ContinuousBatcher
+from servewise.batching.sequence import Sequence
+
+
+class PrefillFirst(ContinuousBatcher):
+    """While waiting prompts fit, a step computes as many whole prompts as the token budget takes; else it decodes.
+
+    A prompt longer than the budget runs in a step alone.
+    """
+
+    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence], int]:
+        chunks: list[Chunk] = []
+        admitted: list[Sequence] = []
+        if self._waiting and not preempted:
+            self._fill(chunks, admitted)
+        return chunks, admitted, 0 if chunks else self.group.size
+
+    def _fill(self, chunks: list[Chunk], admitted: list[Sequence]) -> None:
+        budget = self.max_batched_tokens
+        while self._waiting:
+            if chunks and self._waiting[0].target_tokens > budget:
+                return
+            sequence = self._admit(0)
+            if sequence is None:
+                return
+            new = sequence.target_tokens - sequence.computed_tokens
+            admitted.append(sequence)
+            chunks.append(Chunk(sequence, sequence.computed_tokens, new, True))
+            budget -= new

@@ -1,0 +1,52 @@
+"""A sequence as the scheduler knows it: lengths and progress, no text, no tensor, no time."""
+
+from __future__ import annotations
+
+
+class Sequence:
+    """One request in the hands of a policy. A driver may subclass it to keep its own facts beside these.
+
+    ``prompt_tokens`` and ``output_tokens`` are its lengths (the output's upper limit where the end is not known
+    ahead; the driver then calls ``finish``). ``target_tokens`` are the tokens to compute before the next token
+    comes: the prompt, or after a preemption the prompt and all that was generated. ``computed_tokens`` of them
+    are in the KV cache; ``cached_tokens`` came from the prefix cache when it was last admitted. While it decodes,
+    ``generated`` and the KV length follow from ``end_step`` and the group's step counter.
+    """
+
+    __slots__ = (
+        "block_hashes",
+        "blocks",
+        "cached_tokens",
+        "computed_tokens",
+        "end_step",
+        "first_cached_tokens",
+        "generated",
+        "join",
+        "output_tokens",
+        "preemptions",
+        "prompt_tokens",
+        "serial",
+        "shared",
+        "target_tokens",
+    )
+
+    def __init__(self, serial: int, prompt_tokens: int, output_tokens: int, block_hashes: tuple[int, ...] = ()) -> None:
+        self.serial = serial
+        self.prompt_tokens = prompt_tokens
+        self.output_tokens = output_tokens
+        self.block_hashes = block_hashes
+        self.target_tokens = prompt_tokens
+        self.computed_tokens = 0
+        self.cached_tokens = 0
+        self.first_cached_tokens: int | None = None
+        self.generated = 0
+        self.join = 0  # which joining of the decode group made it a member; 0: it is none
+        self.end_step = 0  # the group's step counter at which it ends, while it is a member
+        self.blocks = 0  # private blocks of the pool that it holds
+        self.shared = 0  # leading hash blocks that it holds together with others
+        self.preemptions = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and output."""
+        return self.prompt_tokens + self.output_tokens

@@ -1,0 +1,96 @@
+"""Where a run's requests come from: a stream with times of its own, or clients that wait for their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from math import inf, isfinite
+from typing import Protocol
+
+from servewise.errors import InputError
+from servewise.workload.request import Request
+
+
+class Arrivals(Protocol):
+    """A source of requests for the event core."""
+
+    @property
+    def next_s(self) -> float:
+        """When the next request arrives; infinity: none is known to come."""
+        ...
+
+    def take(self) -> Request:
+        """The next request."""
+        ...
+
+    def ended(self, now_s: float) -> None:
+        """A request ended at ``now_s``."""
+        ...
+
+
+class OpenArrivals:
+    """Arrivals that do not wait for answers, in order of time; a step back in time is refused."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._requests: Iterator[Request] = iter(requests)
+        self.next_s = -inf
+        self._next: Request | None = None
+        self._advance()
+
+    def _advance(self) -> None:
+        self._next = upcoming = next(self._requests, None)
+        if upcoming is None:
+            self.next_s = inf
+            return
+        arrival_s = upcoming.arrival_s
+        if not arrival_s >= self.next_s or not isfinite(arrival_s):
+            raise InputError(
+                f"request {upcoming.serial} arrives at {arrival_s} s, after one at {self.next_s} s",
+                where="workload",
+                hint="requests must be in order of arrival",
+            )
+        self.next_s = arrival_s
+
+    def take(self) -> Request:
+        """The next request."""
+        request = self._next
+        if request is None:
+            raise AssertionError("take() after the last request")
+        self._advance()
+        return request
+
+    def ended(self, now_s: float) -> None:
+        """Nobody waits for it."""
+
+
+class ClosedArrivals:
+    """``concurrency`` clients: each sends its next request ``think_s`` seconds after its last one ended.
+
+    The requests' own arrival times are not used.
+    """
+
+    def __init__(self, requests: Iterable[Request], concurrency: int, think_s: float = 0.0) -> None:
+        self._requests = iter(requests)
+        self._think_s = think_s
+        self._due: list[tuple[float, int, Request]] = []
+        for _ in range(concurrency):
+            self._send(0.0)
+
+    @property
+    def next_s(self) -> float:
+        """When the next client sends."""
+        return self._due[0][0] if self._due else inf
+
+    def _send(self, at_s: float) -> None:
+        request = next(self._requests, None)
+        if request is not None:
+            heappush(self._due, (at_s, request.serial, request))
+
+    def take(self) -> Request:
+        """The next request, stamped with the time at which its client sends it."""
+        at_s, _, request = heappop(self._due)
+        return request._replace(arrival_s=at_s)
+
+    def ended(self, now_s: float) -> None:
+        """A client got its answer and will send again."""
+        self._send(now_s + self._think_s)

@@ -1,0 +1,99 @@
+"""Many equal decode steps in closed form: how many fit before a deadline, and how long they take.
+
+Step i (from 0) takes the largest of a few lines, line k being a_k + d_k * i: the batch does not change, and every step
+reads the same number of KV tokens more than the one before. Between two crossings of lines one line rules, and its sum
+over n steps from i is n * (a + d * i) + d * n * (n - 1) / 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, inf, sqrt
+
+from servewise.steptime.estimator import Line
+
+
+def decode_run(
+    lines: Sequence[Line],
+    context_tokens: int,
+    context_growth: int,
+    windowed_tokens: int,
+    windowed_growth: int,
+    steps: int,
+    limit_s: float = inf,
+) -> tuple[int, float]:
+    """(steps run, their seconds): at most ``steps``, stopping at the first end at or after ``limit_s``.
+
+    ``context_tokens`` and ``windowed_tokens`` are what the first step reads; each later one reads the growths more.
+    At least one step runs.
+
+    >>> decode_run([Line(1.0, 0.0)], 10, 2, 0, 0, 5)
+    (5, 5.0)
+    >>> decode_run([Line(0.0, 1.0)], 1, 1, 0, 0, 9, 6.0)
+    (3, 6.0)
+    """
+    if len(lines) == 1:
+        base, per_context, per_windowed = lines[0]
+        first = base + per_context * context_tokens + per_windowed * windowed_tokens
+        rise = per_context * context_growth + per_windowed * windowed_growth
+        return _piece(first, rise, steps, limit_s)
+    firsts = [line[0] + line[1] * context_tokens + line[2] * windowed_tokens for line in lines]
+    rises = [line[1] * context_growth + line[2] * windowed_growth for line in lines]
+    return _pieces(firsts, rises, steps, limit_s)
+
+
+def _pieces(firsts: list[float], rises: list[float], steps: int, limit_s: float) -> tuple[int, float]:
+    done, seconds = 0, 0.0
+    while done < steps:
+        ruler = _ruler(firsts, rises, done)
+        first, rise = firsts[ruler], rises[ruler]
+        until = _rules_until(firsts, rises, ruler, done, steps)
+        ran, took = _piece(first + rise * done, rise, until - done, limit_s - seconds)
+        done += ran
+        seconds += took
+        if seconds >= limit_s or (done < until):
+            break
+    return done, seconds
+
+
+def _ruler(firsts: list[float], rises: list[float], step: int) -> int:
+    best, best_value, best_rise = 0, -inf, -inf
+    for index, (first, rise) in enumerate(zip(firsts, rises, strict=True)):
+        value = first + rise * step
+        if value > best_value or (value == best_value and rise > best_rise):
+            best, best_value, best_rise = index, value, rise
+    return best
+
+
+def _rules_until(firsts: list[float], rises: list[float], ruler: int, done: int, steps: int) -> int:
+    first, rise = firsts[ruler], rises[ruler]
+    until = steps
+    for other, other_rise in zip(firsts, rises, strict=True):
+        if other_rise > rise:
+            until = min(until, ceil((first - other) / (other_rise - rise)))
+    return max(until, done + 1)
+
+
+def _piece(first: float, rise: float, steps: int, limit_s: float) -> tuple[int, float]:
+    total = steps * first + rise * (steps * (steps - 1) // 2)
+    if total <= limit_s:
+        return steps, total
+    count = _count_to(first, rise, limit_s, steps)
+    return count, count * first + rise * (count * (count - 1) // 2)
+
+
+def _count_to(first: float, rise: float, limit_s: float, steps: int) -> int:
+    """The least n with n * first + rise * n (n - 1) / 2 >= limit_s, from 1 to ``steps``."""
+    if limit_s <= first:
+        return 1
+    if rise * steps < 1e-12 * first:
+        guess = limit_s / first
+    else:
+        half = first - rise / 2
+        guess = (sqrt(half * half + 2 * rise * limit_s) - half) / rise
+    count = min(steps, max(1, int(guess)))
+    while count > 1 and (count - 1) * first + rise * ((count - 1) * (count - 2) // 2) >= limit_s:
+        count -= 1
+    while count < steps and count * first + rise * (count * (count - 1) // 2) < limit_s:
+        count += 1
+    return count

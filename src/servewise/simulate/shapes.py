@@ -1,0 +1,42 @@
+"""A batch as the estimator sees it."""
+
+from __future__ import annotations
+
+from servewise.batching.batch import Batch
+from servewise.steptime.shape import StepShape, pairs, windowed_pairs
+
+
+def shape_of(batch: Batch, window_tokens: int | None) -> StepShape:
+    """The shape of the step that ``batch`` describes."""
+    tokens = context = pair_count = ends = 0
+    for chunk in batch.chunks:
+        start, new = chunk.computed_tokens, chunk.new_tokens
+        end = start + new
+        tokens += new
+        context += end
+        pair_count += pairs(start, end)
+        ends += chunk.ends_prompt
+    windowed, windowed_pair_count = context, pair_count
+    if window_tokens is not None:
+        windowed, windowed_pair_count = _windowed(batch, window_tokens)
+    return StepShape(
+        batch.decodes,
+        batch.context_tokens,
+        batch.windowed_tokens,
+        len(batch.chunks),
+        tokens,
+        context,
+        windowed,
+        pair_count,
+        windowed_pair_count,
+        batch.decodes + ends,
+    )
+
+
+def _windowed(batch: Batch, window: int) -> tuple[int, int]:
+    tokens = pair_count = 0
+    for chunk in batch.chunks:
+        end = chunk.computed_tokens + chunk.new_tokens
+        tokens += min(end, window + chunk.new_tokens)
+        pair_count += windowed_pairs(chunk.computed_tokens, end, window)
+    return tokens, pair_count

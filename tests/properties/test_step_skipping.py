@@ -1,0 +1,119 @@
+"""The event core's jumps give what stepping one by one gives, for every policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from servewise.batching.policies import Continuous, Dynamic, Policy, Static
+from servewise.caveats import Caveat
+from servewise.simulate.arrivals import ClosedArrivals
+from servewise.simulate.run import Run, simulate
+from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.shape import StepShape
+from servewise.workload.request import Request
+
+
+@dataclass(frozen=True)
+class LinesEstimator:
+    """An estimator of arbitrary lines, bent where they cross, with a window."""
+
+    lines: tuple[Line, ...]
+    per_token_s: float
+    window_tokens: int | None
+    name: str = "lines"
+    caveats: tuple[Caveat, ...] = ()
+
+    def decode_lines(self, sequences: int) -> tuple[Line, ...]:
+        return tuple(Line(a * (1 + 0.01 * sequences), b, c) for a, b, c in self.lines)
+
+    def seconds(self, shape: StepShape) -> float:
+        read, windowed = shape.decode_context_tokens, shape.decode_windowed_tokens
+        decode = max(a + b * read + c * windowed for a, b, c in self.decode_lines(shape.decode_sequences))
+        pair_s = 1e-7 * (shape.prefill_pairs + shape.prefill_windowed_pairs + shape.prefill_context_tokens)
+        return decode + self.per_token_s * shape.prefill_tokens + pair_s
+
+    def step(self, shape: StepShape) -> StepTime:
+        raise NotImplementedError
+
+
+seconds = st.floats(1e-4, 0.1)
+lines = st.lists(st.builds(Line, seconds, st.floats(0, 1e-4), st.floats(0, 1e-4)), min_size=1, max_size=3)
+estimators = st.builds(
+    LinesEstimator, lines.map(tuple), st.floats(1e-6, 1e-3), st.none() | st.sampled_from([1, 7, 16, 40])
+)
+
+
+@st.composite
+def request_lists(draw: st.DrawFn) -> list[Request]:
+    """Bursty requests with shared prefixes of 32-token hash blocks."""
+    gaps = draw(st.lists(st.floats(0, 0.3), min_size=1, max_size=25))
+    now, out = 0.0, []
+    for serial, gap in enumerate(gaps):
+        now += gap
+        prompt = draw(st.integers(1, 150))
+        family = draw(st.integers(0, 2))
+        own = draw(st.integers(0, prompt // 32))
+        hashes = tuple(
+            1000 * family + depth if depth < own else 10_000 * (serial + 1) + depth for depth in range(prompt // 32)
+        )
+        out.append(Request(serial, now, prompt, draw(st.integers(1, 60)), hashes))
+    return out
+
+
+continuous = st.builds(
+    Continuous,
+    max_sequences=st.integers(1, 8),
+    max_batched_tokens=st.integers(8, 200),
+    chunked_prefill=st.booleans(),
+    reserve_output=st.booleans(),
+    prefix_cache=st.booleans(),
+)
+policies = continuous | st.builds(Static, st.integers(1, 5)) | st.builds(Dynamic, st.integers(1, 5), st.floats(0, 1.0))
+
+
+def close(left: float, right: float) -> bool:
+    """Equal to 1e-9 relative, NaN equal to NaN."""
+    return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def assert_equal_runs(jumped: Run, stepped: Run) -> None:
+    """The same requests end in the same order at the same times with the same counts."""
+    one, other = jumped.requests, stepped.requests
+    assert list(one.id) == list(other.id)
+    for name in ("prompt_tokens", "cached_tokens", "output_tokens", "preemptions", "status"):
+        assert list(getattr(one, name)) == list(getattr(other, name))
+    for name in ("scheduled_s", "admitted_s", "first_token_s", "end_s"):
+        for left, right in zip(getattr(one, name), getattr(other, name), strict=True):
+            assert close(left, right), name
+    assert sum(jumped.steps.steps) == len(stepped.steps)
+    assert close(sum(jumped.steps.seconds), sum(stepped.steps.seconds))
+
+
+@settings(max_examples=400, deadline=None)
+@given(request_lists(), policies, estimators, st.none() | st.integers(14, 60))
+def test_jumps_equal_single_steps(
+    requests: list[Request], policy: Policy, estimator: LinesEstimator, blocks: int | None
+) -> None:
+    """Jumping over steps in which nothing changes gives the times of stepping one by one."""
+    options = {"blocks": blocks, "block_tokens": 16, "hash_block_tokens": 32}
+    jumped = simulate(requests, policy, estimator, **options)  # type: ignore[arg-type]
+    stepped = simulate(requests, policy, estimator, **options, longest_jump=1)  # type: ignore[arg-type]
+
+    assert len(jumped.requests) == len(requests)
+    assert_equal_runs(jumped, stepped)
+
+
+@settings(max_examples=100, deadline=None)
+@given(request_lists(), continuous, estimators, st.integers(1, 6), st.floats(0, 0.2))
+def test_closed_loop_jumps_equal_single_steps(
+    requests: list[Request], policy: Policy, estimator: LinesEstimator, clients: int, think_s: float
+) -> None:
+    """The same holds when each client waits for its answer before it sends again."""
+    jumped = simulate(ClosedArrivals(requests, clients, think_s), policy, estimator, blocks=40)
+    stepped = simulate(ClosedArrivals(requests, clients, think_s), policy, estimator, blocks=40, longest_jump=1)
+
+    assert_equal_runs(jumped, stepped)
