@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from servewise.metrics.percentiles import Percentiles
+import numpy as np
+
+from servewise.errors import InputError
+from servewise.metrics import latency
+from servewise.metrics.goodput import attained
+from servewise.metrics.percentiles import Interval, Percentiles
+from servewise.metrics.replicas import interval, mean, pool_percentiles
+from servewise.metrics.sample import percentiles
 from servewise.metrics.slo import Slo
-from servewise.records.columns import RequestColumns, StepColumns
+from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
+
+LATENCIES = ("ttft", "tpot", "itl", "e2e")
+RATES = ("utilisation", "requests_per_s", "output_tokens_per_s", "goodput_per_s")
+COUNTS = ("completed", "rejected", "unfinished", "failed", "preemptions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """Latencies of completed requests [s], rates [per second] and counts of one run, or of several pooled.
 
-    ``utilisation`` is active sequence-steps over slots x busy steps. ``goodput_per_s`` counts the requests that
-    meet the SLO, None without one.
+    ``duration_s`` runs from the first scheduled request to the last end; the rates are completions and their tokens
+    over it. ``utilisation`` is active sequence-steps over slots x busy steps. ``goodput_per_s`` counts the requests
+    that meet the SLO, None without one. ``failed`` holds the cancelled too. ``ci95`` has the
+    intervals of the rates and the utilisation where several runs were pooled.
     """
 
     ttft: Percentiles
@@ -31,13 +45,84 @@ class RunSummary:
     unfinished: int
     preemptions: int
     duration_s: float
+    failed: int = 0
+    ci95: Mapping[str, Interval] = field(default_factory=dict)
 
 
 def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: Slo | None = None) -> RunSummary:
-    """The summary of one run, intervals from its own spread (batch means over time)."""
-    raise NotImplementedError
+    """The summary of one run, intervals from its own spread over blocks of time (see ``sample``)."""
+    rows = latency.completed_by_schedule(requests)
+    duration = duration_s(requests)
+    tokens = int(latency.ints(requests.output_tokens)[rows].sum())
+    good = None if slo is None else int(attained(requests, slo).sum())
+    status = np.bincount(latency.ints(requests.status), minlength=UNFINISHED + 1)
+    gaps = latency.tpot(requests)[rows]
+    return RunSummary(
+        ttft=percentiles(latency.ttft(requests)[rows]),
+        tpot=percentiles(gaps[~np.isnan(gaps)]),
+        itl=itl(requests, steps),
+        e2e=percentiles(latency.e2e(requests)[rows]),
+        utilisation=utilisation(steps, slots),
+        requests_per_s=_rate(len(rows), duration),
+        output_tokens_per_s=_rate(tokens, duration),
+        goodput_per_s=None if good is None else _rate(good, duration),
+        completed=len(rows),
+        rejected=int(status[REJECTED]),
+        unfinished=int(status[UNFINISHED]),
+        failed=int(status.sum() - status[COMPLETED] - status[REJECTED] - status[UNFINISHED]),
+        preemptions=int(latency.ints(requests.preemptions).sum()),
+        duration_s=duration,
+    )
+
+
+def duration_s(requests: RequestColumns) -> float:
+    """From the first scheduled request to the last end [s]; 0 where nothing ended."""
+    ends = latency.floats(requests.end_s)
+    ends = ends[~np.isnan(ends)]
+    return float(ends.max() - latency.floats(requests.scheduled_s).min()) if len(ends) else 0.0
+
+
+def itl(requests: RequestColumns, steps: StepColumns) -> Percentiles:
+    """Inter-token latency over all tokens [s]: from the tokens' own times where they are known, else from the steps."""
+    if requests.token_times is not None:
+        return percentiles(latency.itl_of_tokens(requests))
+    return percentiles(*latency.itl_of_steps(steps))
+
+
+def utilisation(steps: StepColumns, slots: int) -> float:
+    """Active sequence-steps over slots x busy steps: the share of slots that made a token; NaN without steps.
+
+    A static batch's finished sequences hold a slot and make none. Where ``active`` was not recorded, the decoding
+    sequences stand for it.
+    """
+    if slots < 1:
+        raise InputError(f"utilisation needs at least one slot, not {slots}")
+    count = latency.ints(steps.steps)
+    active = latency.ints(steps.active if len(steps.active) == len(steps) else steps.decode_sequences)
+    return float(active @ count) / (slots * float(count.sum())) if len(count) else math.nan
+
+
+def _rate(count: float, duration: float) -> float:
+    return count / duration if duration > 0 else 0.0
 
 
 def pool(summaries: Sequence[RunSummary]) -> RunSummary:
-    """The mean summary of replicas (seeds, coefficient draws), intervals from their spread (Student's t)."""
-    raise NotImplementedError
+    """The mean summary of replicas (seeds, coefficient draws), intervals from their spread (Student's t).
+
+    Counts are summed, rates, utilisation and durations are means. One summary keeps its own intervals.
+    """
+    if not summaries:
+        raise InputError("there are no runs to pool")
+    if len(summaries) == 1:
+        return summaries[0]
+    values = {name: _column(summaries, name) for name in RATES}
+    latencies = {name: pool_percentiles([getattr(each, name) for each in summaries]) for name in LATENCIES}
+    counts = {name: sum(getattr(each, name) for each in summaries) for name in COUNTS}
+    middle = {name: mean(column) if column else None for name, column in values.items()}
+    found = {name: pair for name, column in values.items() if (pair := interval(column)) is not None}
+    duration = mean([each.duration_s for each in summaries])
+    return RunSummary(**latencies, **counts, **middle, ci95=found, duration_s=duration)  # type: ignore[arg-type]
+
+
+def _column(summaries: Sequence[RunSummary], name: str) -> list[float]:
+    return [float(value) for each in summaries if (value := getattr(each, name)) is not None]

@@ -1,0 +1,108 @@
+"""A sample's mean and percentiles, with intervals that hold although neighbours in time resemble each other.
+
+Percentile: linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). A value of weight w counts
+as w equal values.
+
+Interval of one run (Schmeiser 1982: 10 to 30 batches): the sample, in order of time, is cut into up to 20 blocks of
+equal weight. The blocks' means give the variance of the mean; their shares at or below the percentile give the variance
+of that share, and the interval is read off the order statistics at share -/+ t x deviation (Woodruff 1952). The
+deviation is never taken below that of independent values, sqrt(p (1 - p) / n). The blocks see dependence that is
+shorter than a block: a run that is not many times longer than its busy periods gets too narrow an interval, which
+``saturation`` warns of.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from servewise.metrics.percentiles import Interval, Percentiles
+from servewise.metrics.student import t_quantile
+
+Floats = NDArray[np.float64]
+SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
+NAMES = ("mean", *SHARES)
+MOST_BLOCKS, FEWEST_IN_BLOCK, FEWEST_VALUES = 20, 10, 20
+EMPTY = Percentiles(mean=math.nan, p50=math.nan, p90=math.nan, p95=math.nan, p99=math.nan, n=0)
+
+
+def percentiles(values: Floats, weights: Floats | None = None) -> Percentiles:
+    """Mean, percentiles and 95% intervals of ``values`` in order of time; ``weights`` say how often each came.
+
+    Fewer than 20 values get no interval. An empty sample is NaN throughout, with n = 0.
+    """
+    if weights is not None:
+        there = weights > 0
+        values, weights = values[there], weights[there]
+    if len(values) == 0:
+        return EMPTY
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    mass = np.arange(1.0, len(values) + 1) if weights is None else np.cumsum(weights[order])
+    found = {name: quantile(ranked, mass, share) for name, share in SHARES.items()}
+    mean = float(np.average(values, weights=weights))
+    ci95 = {} if len(values) < FEWEST_VALUES else _intervals(values, weights, ranked, mass, found, mean)
+    return Percentiles(mean=mean, n=round(float(mass[-1])), ci95=ci95, **found)
+
+
+def quantile(ranked: Floats, mass: Floats, share: float) -> float:
+    """The ``share`` quantile of ``ranked`` values whose running weight is ``mass``, linear between order statistics."""
+    position = max(mass[-1] - 1, 0) * share
+    low = math.floor(position)
+    below, above = _at(ranked, mass, low), _at(ranked, mass, low + 1)
+    return float(below + (position - low) * (above - below))
+
+
+def _at(ranked: Floats, mass: Floats, index: float) -> np.float64:
+    """The order statistic ``index``, counted from 0, of the sample in which each value stands as often as it weighs."""
+    found: np.float64 = ranked[min(int(np.searchsorted(mass, index, side="right")), len(ranked) - 1)]
+    return found
+
+
+def _intervals(
+    values: Floats, weights: Floats | None, ranked: Floats, mass: Floats, found: dict[str, float], mean: float
+) -> dict[str, Interval]:
+    starts, sizes = blocks(len(values), weights)
+    reach = t_quantile(0.975, len(starts) - 1)
+    spread = reach * _deviation(values - mean, weights, starts, sizes)
+    ci95 = {"mean": (mean - spread, mean + spread)}
+    for name, share in SHARES.items():
+        below = (values <= found[name]).astype(float)
+        deviation = _deviation(below - share, weights, starts, sizes)
+        independent = math.sqrt(share * (1 - share) / _effective(len(values), weights))
+        ci95[name] = _woodruff(ranked, mass, share, reach * max(deviation, independent), found[name])
+    return ci95
+
+
+def blocks(count: int, weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
+    """Where each block of a sample in time order begins, and its weight."""
+    number = max(2, min(MOST_BLOCKS, count // FEWEST_IN_BLOCK))
+    if weights is None:
+        starts = (np.arange(number) * count) // number
+        return starts, np.diff(np.append(starts, count)).astype(float)
+    mass = np.cumsum(weights)
+    starts = np.unique(np.searchsorted(mass, mass[-1] * np.arange(number) / number, side="right"))
+    return starts, np.add.reduceat(weights, starts)
+
+
+def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int64], sizes: Floats) -> float:
+    """The standard deviation of the weighted mean of ``residuals``, by the ratio estimator over blocks."""
+    sums = np.add.reduceat(residuals if weights is None else residuals * weights, starts)
+    total, number = float(sizes.sum()), len(starts)
+    about = sums - sizes * (float(sums.sum()) / total)
+    return math.sqrt(number / max(number - 1, 1) * float(about @ about)) / total
+
+
+def _effective(count: int, weights: Floats | None) -> float:
+    """Kish's effective size, (sum w)² / sum w²."""
+    return float(count) if weights is None else float(weights.sum()) ** 2 / float(weights @ weights)
+
+
+def _woodruff(ranked: Floats, mass: Floats, share: float, reach: float, found: float) -> Interval:
+    """The order statistics at ``share`` -/+ ``reach``; beyond the sample's end there is nothing to read but its end."""
+    total = mass[-1]
+    low = _at(ranked, mass, max(math.floor((share - reach) * total), 0))
+    high = _at(ranked, mass, min(math.ceil((share + reach) * total), total))
+    return min(float(low), found), max(float(high), found)
