@@ -16,11 +16,11 @@ from servewise.ask.names import (
 from servewise.ask.numbers import positive, whole
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
-from servewise.errors import InputError, UnknownName
+from servewise.deployment.engine import engine_profile
+from servewise.errors import InputError
 from servewise.modelspec.spec import ModelSpec
 from servewise.precision import FORMATS, Precision
 
-ENGINES = ("ideal", "vllm", "sglang", "trtllm", "llamacpp")
 DEFAULT_ENGINE = "vllm"
 MOST_ACCELERATORS = 65_536
 
@@ -29,16 +29,20 @@ class Options(TypedDict, total=False):
     """How the model is deployed; every question takes these, all optional.
 
     ``count``: accelerators in all (default: tp x pp). ``tp``, ``pp``: tensor- and pipeline-parallel degrees (default:
-    tensor parallel over ``count``). ``weights``, ``kv``, ``activations``: precisions (default: as the checkpoint).
-    ``engine``: ideal, vllm (default), sglang, trtllm, llamacpp. ``memory_utilization``: share of device memory that
-    the engine may take. ``max_batched_tokens``, ``max_sequences``, ``max_context``, ``block_tokens``: the engine's
-    limits. ``kv_heads``: as if the model had that many key-value heads. ``peak_flops`` [FLOP/s], ``bandwidth``
-    [bytes/s], ``memory`` [bytes]: your own numbers, over the catalogue's or, all three, instead of a catalogue entry.
+    tensor parallel over ``count``); ``ep``: experts spread over all of them; ``dcp``: tensor ranks that share out the
+    KV cache's tokens. ``weights``, ``kv``, ``activations``: precisions (default: as the checkpoint).
+    ``engine``: ideal, vllm (default), sglang, trtllm, llamacpp, with a version where it matters (vllm-0.10).
+    ``memory_utilization``: share of device memory that the engine may take. ``max_batched_tokens``,
+    ``max_sequences``, ``max_context``, ``block_tokens``: the engine's limits. ``kv_heads``: as if the model had that
+    many key-value heads. ``peak_flops`` [FLOP/s], ``bandwidth`` [bytes/s], ``memory`` [bytes]: your own numbers, over
+    the catalogue's or, all three, instead of a catalogue entry.
     """
 
     count: int | None
     tp: int | None
     pp: int | None
+    ep: bool
+    dcp: int | None
     weights: PrecisionLike | None
     kv: PrecisionLike | None
     activations: PrecisionLike | None
@@ -61,6 +65,8 @@ def deploy(
     count: int | None = None,
     tp: int | None = None,
     pp: int | None = None,
+    ep: bool = False,
+    dcp: int | None = None,
     weights: PrecisionLike | None = None,
     kv: PrecisionLike | None = None,
     activations: PrecisionLike | None = None,
@@ -84,8 +90,8 @@ def deploy(
         weights=precision_named(weights, "weights") or _loaded(spec),
         kv=precision_named(kv, "kv") or computed,
         activations=computed,
-        engine=_engine(engine),
-        parallelism=_parallelism(count, tp, pp),
+        engine=engine_named(engine),
+        parallelism=_parallelism(count, tp, pp, ep=ep, dcp=dcp),
         limits=Limits(
             memory_utilization=_utilization(memory_utilization),
             max_batched_tokens=_limit(max_batched_tokens, "max_batched_tokens"),
@@ -135,15 +141,14 @@ def _loaded(model: ModelSpec) -> Precision | None:
     return FORMATS["bf16"] if model.weights.bits > 16 else None
 
 
-def _engine(name: str) -> str:
-    if name not in ENGINES:
-        raise UnknownName("engine", str(name), ENGINES, where="engine", hint=f"one of {', '.join(ENGINES)}")
-    return name
+def engine_named(name: str) -> str:
+    """``name`` if it is an engine that is known, with or without its version; UnknownName otherwise."""
+    engine_profile(name)
+    return name.strip().lower()
 
 
-def _parallelism(count: int | None, tp: int | None, pp: int | None) -> Parallelism:
-    degrees = {"count": count, "tp": tp, "pp": pp}
-    for name, value in degrees.items():
+def _parallelism(count: int | None, tp: int | None, pp: int | None, *, ep: bool, dcp: int | None) -> Parallelism:
+    for name, value in {"count": count, "tp": tp, "pp": pp, "dcp": dcp}.items():
         if value is not None:
             whole(value, name, most=MOST_ACCELERATORS)
     pipeline = pp or 1
@@ -154,7 +159,9 @@ def _parallelism(count: int | None, tp: int | None, pp: int | None) -> Paralleli
         raise InputError(
             f"{total} accelerators do not divide into replicas of {replica}", where="count", hint="tp x pp"
         )
-    return Parallelism(tensor=tensor, pipeline=pipeline, data=total // replica)
+    if tensor % (dcp or 1):
+        raise InputError(f"must divide the tensor-parallel degree {tensor}, not {dcp}", where="dcp")
+    return Parallelism(tensor=tensor, pipeline=pipeline, data=total // replica, expert=ep, decode_context=dcp or 1)
 
 
 def _utilization(value: float | None) -> float | None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from servewise.ask.numbers import positive, whole
 from servewise.errors import InputError
-from servewise.hardware.accelerator import Accelerator, Quantity
-from servewise.hardware.catalogue import load_accelerator
+from servewise.hardware.accelerator import Accelerator
+from servewise.hardware.catalogue import custom_accelerator, load_accelerator
 from servewise.modelspec.load import load_model
 from servewise.modelspec.spec import Layers, ModelSpec
-from servewise.precision import FORMATS, Precision, parse_precision
+from servewise.precision import Precision, parse_precision
 
 ModelLike = str | ModelSpec
 AcceleratorLike = str | Accelerator
@@ -35,33 +35,23 @@ def accelerator_named(
     that no catalogue knows. Raises InputError where neither is complete.
     """
     if accelerator is None:
-        return custom_accelerator(peak_flops, bandwidth, memory)
+        return _custom(peak_flops, bandwidth, memory)
     known = load_accelerator(accelerator) if isinstance(accelerator, str) else accelerator
     if peak_flops is bandwidth is memory is None:
         return known
     return known.with_overrides(peak_flops=peak_flops, bandwidth=bandwidth, memory=memory)
 
 
-def custom_accelerator(peak_flops: float | None, bandwidth: float | None, memory: float | None) -> Accelerator:
-    """A device given by its three numbers alone; one peak holds for every format."""
+def _custom(peak_flops: float | None, bandwidth: float | None, memory: float | None) -> Accelerator:
     given = {"peak_flops": peak_flops, "bandwidth": bandwidth, "memory": memory}
     missing = [name for name, value in given.items() if value is None]
-    if missing or peak_flops is None or bandwidth is None or memory is None:
-        raise InputError(
-            "no accelerator is given",
-            where="accelerator",
-            hint=f"name one, or give peak_flops, bandwidth and memory ({', '.join(missing)} missing)",
-        )
-    peak = _own(peak_flops, "FLOP/s", "peak_flops")
-    return Accelerator(
-        name="custom",
-        title=f"custom ({peak_flops / 1e12:g} TFLOP/s, {bandwidth / 1e9:g} GB/s, {memory / 1e9:g} GB)",
-        memory=_own(memory, "bytes", "memory"),
-        bandwidth=_own(bandwidth, "bytes/s", "bandwidth"),
-        peaks={format_.compute: peak for format_ in FORMATS.values()},
-        notes="given by three numbers",
-        overridden=frozenset(given),
-    )
+    if peak_flops is None or bandwidth is None or memory is None:
+        hint = f"name one, or give peak_flops, bandwidth and memory ({', '.join(missing)} missing)"
+        raise InputError("no accelerator is given", where="accelerator", hint=hint)
+    for name, value in given.items():
+        positive(value, name)
+    title = f"custom ({peak_flops / 1e12:g} TFLOP/s, {bandwidth / 1e9:g} GB/s, {memory / 1e9:g} GB)"
+    return custom_accelerator(peak_flops=peak_flops, bandwidth=bandwidth, memory=memory, title=title)
 
 
 def precision_named(precision: PrecisionLike | None, where: str) -> Precision | None:
@@ -91,7 +81,3 @@ def _with_kv_heads(group: Layers, kv_heads: int) -> Layers:
         raise InputError(f"must divide the {attention.heads} query heads, not {kv_heads}", where="kv_heads")
     values = attention.kv_values_per_token * kv_heads // attention.kv_heads
     return replace(group, attention=replace(attention, kv_heads=kv_heads, kv_values_per_token=values))
-
-
-def _own(value: float, unit: str, where: str) -> Quantity:
-    return Quantity(positive(value, where), unit, "given by the user", "", "assumed")

@@ -18,6 +18,8 @@ _DEPLOYMENT = (
     click.option("--count", type=WHOLE, help="Accelerators in all; default tp x pp."),
     click.option("--tp", type=WHOLE, help="Tensor-parallel degree; default: all accelerators of --count."),
     click.option("--pp", type=WHOLE, help="Pipeline-parallel degree."),
+    click.option("--ep", is_flag=True, help="Experts are spread over all accelerators (expert parallel)."),
+    click.option("--dcp", type=WHOLE, metavar="N", help="Tensor ranks that share out the KV cache's tokens."),
     click.option("--weights", metavar="P", help=f"Precision of the weights: {PRECISION_HELP}. Default: the model's."),
     click.option("--kv", metavar="P", help="Precision of the KV cache; default: the activations'."),
     click.option("--activations", metavar="P", help="Precision that is computed in; default: the model's dtype."),
