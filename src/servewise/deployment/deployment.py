@@ -14,13 +14,15 @@ class Parallelism:
     """How one replica is split, and how many replicas there are.
 
     ``tensor`` x ``pipeline`` accelerators hold one replica; ``data`` replicas of the attention share the experts when
-    ``expert`` is set (experts are then spread over tensor x data ranks).
+    ``expert`` is set (experts are then spread over tensor x data ranks). ``decode_context``
+    tensor ranks (vLLM's DCP, a divisor of ``tensor``) share out the tokens of the KV cache.
     """
 
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
     expert: bool = False
+    decode_context: int = 1
 
     @property
     def accelerators(self) -> int:
@@ -29,7 +31,7 @@ class Parallelism:
 
     def __str__(self) -> str:
         """TP2, TP4 PP2, ..."""
-        parts = [("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data)]
+        parts = [("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data), ("DCP", self.decode_context)]
         return " ".join(f"{name}{count}" for name, count in parts if count > 1 or name == "TP") + (
             " EP" if self.expert else ""
         )
@@ -53,8 +55,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """A model on accelerators, split, in formats, run by ``engine`` (ideal, vllm, sglang, trtllm, llamacpp).
+    """A model on accelerators, split, in formats, run by ``engine``.
 
+    ``engine`` is ideal, vllm, sglang, trtllm or llamacpp, with a version where it matters (``vllm-0.10``).
     ``weights`` None means as the checkpoint stores them.
     """
 

@@ -1,0 +1,80 @@
+"""What an engine holds beside weights and KV cache: activations at their peak, graphs, runtime, collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servewise.deployment.deployment import Deployment
+from servewise.deployment.engine import EngineProfile, engine_profile
+from servewise.modelspec.spec import FeedForward, Layers
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The largest step that memory is kept for: tokens and sequences."""
+
+    tokens: int
+    sequences: int
+
+
+def largest_step(deployment: Deployment, profile: EngineProfile) -> Batch:
+    """The step that the engine's profile run takes: what the limits say, else the engine's defaults."""
+    limits, defaults = deployment.limits, profile.batch_defaults(deployment.accelerator)
+    context = limits.max_context_tokens or deployment.model.max_context_tokens or defaults.max_batched_tokens
+    tokens = limits.max_batched_tokens or defaults.max_batched_tokens
+    if profile.whole_prompt and not limits.max_batched_tokens and context <= profile.chunk_above_context:
+        tokens = max(context, defaults.max_batched_tokens)
+    return Batch(tokens, min(limits.max_sequences or defaults.max_sequences, tokens))
+
+
+def memory_utilization(deployment: Deployment) -> float:
+    """The share of memory that the engine may take: the limit given, else the engine's default."""
+    if deployment.limits.memory_utilization is not None:
+        return deployment.limits.memory_utilization
+    profile, split = engine_profile(deployment.engine), deployment.parallelism
+    step = largest_step(deployment, profile)
+    return profile.utilization(deployment.accelerator, split.tensor, split.pipeline, step.tokens, step.sequences)
+
+
+def activation_bytes(deployment: Deployment, profile: EngineProfile) -> float:
+    """Peak of the activations in the profile run on one rank [bytes].
+
+    max(tokens x (hidden_copies x hidden + widest layer) x activation bytes, rows x vocabulary x logit bytes): the
+    forward pass is over when logits are made. The widest layer is the larger of attention and feed-forward, each
+    counted as its matrices' summed output widths, parameters / hidden, over the tensor-parallel ranks; a mixture's
+    experts hold their widths for every chosen expert and one hidden row each (vLLM fused_moe intermediate caches).
+    Left out: attention workspaces and multimodal encoders.
+    """
+    model, step = deployment.model, largest_step(deployment, profile)
+    widest = max((_layer_width(model.hidden_size, group, deployment) for group in model.layers), default=0.0)
+    forward = deployment.activations.bytes_for(step.tokens * (profile.hidden_copies * model.hidden_size + widest))
+    rows = step.tokens if profile.logit_rows_are_tokens else step.sequences
+    return max(forward if profile.hidden_copies else 0.0, rows * model.vocab_size * profile.logit_bytes)
+
+
+def _layer_width(hidden: int, group: Layers, deployment: Deployment) -> float:
+    tensor = deployment.parallelism.tensor
+    attention = group.attention.parameters / hidden / tensor
+    return max(attention, _feed_forward_width(hidden, group.feed_forward, tensor))
+
+
+def _feed_forward_width(hidden: int, feed_forward: FeedForward, tensor: int) -> float:
+    dense = feed_forward.dense_parameters / hidden / tensor
+    chosen = feed_forward.expert_parameters / hidden / tensor + hidden
+    return dense + feed_forward.experts_per_token * (chosen if feed_forward.experts else 0)
+
+
+def graph_bytes(deployment: Deployment, profile: EngineProfile) -> float:
+    """Memory of captured CUDA graphs: layers x captured batch sizes x bytes each [bytes].
+
+    Sizes are 1, 2, 4 and every eighth up to twice the sequences, 512 at most (vllm/config compilation, v0.11).
+    """
+    if not deployment.limits.cuda_graphs:
+        return 0.0
+    largest = min(2 * largest_step(deployment, profile).sequences, 512)
+    return (3 + largest // 8) * deployment.model.layer_count * profile.graph_bytes_per_layer
+
+
+def collective_bytes(deployment: Deployment, profile: EngineProfile) -> float:
+    """Buffers of NCCL and of the custom all-reduce, where accelerators talk to each other [bytes]."""
+    return profile.collective_bytes if deployment.parallelism.accelerators > 1 else 0.0
