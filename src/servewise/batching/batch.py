@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from servewise.batching.decodegroup import DecodeGroup
@@ -74,6 +75,10 @@ class Batcher(Protocol):
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; returns the sequences that are released now."""
+        ...
+
+    def unreleased(self) -> Iterator[Sequence]:
+        """Every sequence that waits or runs."""
         ...
 
     def finish(self, sequence: Sequence) -> None:

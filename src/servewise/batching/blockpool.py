@@ -22,7 +22,7 @@ class BlockPool:
     """``total`` blocks of ``block_tokens`` tokens; None is a pool without limit.
 
     With ``hash_block_tokens`` prompts share leading blocks by hash (a hash names that many tokens, a multiple of
-    ``block_tokens``); without it nothing is shared or kept.
+    ``block_tokens``); without it nothing is shared or kept. ``capacity_tokens`` is what the empty pool holds.
     """
 
     def __init__(self, total: int | None, block_tokens: int = 16, hash_block_tokens: int | None = None) -> None:
@@ -35,6 +35,7 @@ class BlockPool:
         self.block_tokens = block_tokens
         self.hash_block_tokens = hash_block_tokens
         self.free = total if total is not None else 1 << 62
+        self.capacity_tokens = self.free * block_tokens
         self.kept_blocks = 0
         self._per_hash = (hash_block_tokens or 0) // block_tokens
         self._holders: dict[int, int] = {}  # hash -> sequences that hold it
@@ -55,10 +56,6 @@ class BlockPool:
         """Blocks that ``tokens`` tokens take."""
         return -(-tokens // self.block_tokens)
 
-    def can_ever_hold(self, tokens: int) -> bool:
-        """Whether an empty pool could hold ``tokens`` tokens."""
-        return self.total is None or self.blocks_for(tokens) <= self.total
-
     def cached_prefix(self, sequence: Sequence) -> int:
         """How many leading hash blocks of ``sequence`` are in the cache, at least one token left to compute."""
         if self.hash_block_tokens is None:
@@ -78,16 +75,18 @@ class BlockPool:
         ``computed_tokens``.
         """
         hits = self.cached_prefix(sequence) if sequence.block_hashes else 0
-        private = self.blocks_for(tokens) - hits * self._per_hash
+        private = -(-tokens // self.block_tokens) - hits * self._per_hash
         if private + spare > self.free:
             revived = sum(self._per_hash for key in sequence.block_hashes[:hits] if key in self._kept)
             if private + spare > self.available - revived:
                 return False
         if hits:
             self._hold(sequence.block_hashes[:hits])
+            sequence.shared = hits
+            sequence.computed_tokens = hits * (self.hash_block_tokens or 0)
+        sequence.cached_tokens = sequence.computed_tokens
+        sequence.blocks = private
         self.take(private)
-        sequence.shared, sequence.blocks = hits, private
-        sequence.cached_tokens = sequence.computed_tokens = hits * (self.hash_block_tokens or 0)
         return True
 
     def take(self, blocks: int) -> None:

@@ -18,15 +18,16 @@ class DecodeGroup:
     """Sequences that decode one token a step. ``window_tokens`` is the model's attention window, if any.
 
     ``context_tokens`` and ``windowed_tokens`` are the KV tokens of all members now, the second with each member's
-    capped at the window. ``grows`` says whether members take blocks as they grow (else they were reserved).
+    capped at the window; ``below_window`` counts the members whose KV still grows inside it. ``grows`` says whether
+    members take blocks as they grow (else they were reserved).
     """
 
     __slots__ = (
-        "_below",
         "_crossings",
         "_ends",
         "_joins",
         "_phases",
+        "below_window",
         "block_tokens",
         "context_tokens",
         "grows",
@@ -50,7 +51,7 @@ class DecodeGroup:
         # so that any stretch of under one cycle is one slice.
         self._phases = [0] * (2 * block_tokens)
         self._crossings: list[tuple[int, int, int, Sequence]] = []  # (crossing step, serial, join, member)
-        self._below = 0
+        self.below_window = 0
 
     def join(self, sequence: Sequence) -> None:
         """Take in a sequence whose prompt is computed and whose newest token is not yet in the cache."""
@@ -89,14 +90,9 @@ class DecodeGroup:
         if window is not None:
             self.windowed_tokens += sign * min(tokens, window)
             if tokens < window:
-                self._below += sign
+                self.below_window += sign
                 if sign > 0:
                     heappush(self._crossings, (self.step + window - tokens, sequence.serial, sequence.join, sequence))
-
-    @property
-    def below_window(self) -> int:
-        """Members whose KV still grows inside the window."""
-        return self._below
 
     def steps_to_next_end(self) -> int:
         """Steps until the first member ends."""
@@ -111,6 +107,10 @@ class DecodeGroup:
         while crossings and crossings[0][3].join != crossings[0][2]:
             heappop(crossings)
         return crossings[0][0] - self.step if crossings else FOREVER
+
+    def blocks_for_next(self) -> int:
+        """New blocks that the members take in the next step."""
+        return self._phases[self.step % self.block_tokens]
 
     def blocks_for(self, steps: int) -> int:
         """New blocks that the members take over the next ``steps`` steps."""
@@ -139,12 +139,12 @@ class DecodeGroup:
 
         ``steps`` must not pass an end or a crossing.
         """
-        self.step += steps
+        self.step = step = self.step + steps
         self.context_tokens += self.size * steps
         if self.window_tokens is not None:
             self._cross(steps)
         ended: list[Sequence] = []
-        ends, step = self._ends, self.step
+        ends = self._ends
         while ends and ends[0][0] <= step:
             _, _, join, sequence = heappop(ends)
             if sequence.join == join:
@@ -153,9 +153,9 @@ class DecodeGroup:
         return ended
 
     def _cross(self, steps: int) -> None:
-        self.windowed_tokens += self._below * steps
+        self.windowed_tokens += self.below_window * steps
         crossings = self._crossings
         while crossings and crossings[0][0] <= self.step:
             _, _, join, sequence = heappop(crossings)
             if sequence.join == join:
-                self._below -= 1
+                self.below_window -= 1

@@ -13,22 +13,16 @@ class Sequence:
     ``generated`` and the KV length follow from ``end_step`` and the group's step counter.
     """
 
-    __slots__ = (
-        "block_hashes",
-        "blocks",
-        "cached_tokens",
-        "computed_tokens",
-        "end_step",
-        "first_cached_tokens",
-        "generated",
-        "join",
-        "output_tokens",
-        "preemptions",
-        "prompt_tokens",
-        "serial",
-        "shared",
-        "target_tokens",
-    )
+    # Defaults on the class: a new sequence sets only what differs, and a simulation makes a million of them.
+    computed_tokens = 0
+    cached_tokens = 0
+    first_cached_tokens: int | None = None  # cached tokens at its first admission
+    generated = 0
+    join = 0  # which joining of the decode group made it a member; 0: it is none
+    end_step = 0  # the group's step counter at which it ends, while it is a member
+    blocks = 0  # private blocks of the pool that it holds
+    shared = 0  # leading hash blocks that it holds together with others
+    preemptions = 0
 
     def __init__(self, serial: int, prompt_tokens: int, output_tokens: int, block_hashes: tuple[int, ...] = ()) -> None:
         self.serial = serial
@@ -36,15 +30,6 @@ class Sequence:
         self.output_tokens = output_tokens
         self.block_hashes = block_hashes
         self.target_tokens = prompt_tokens
-        self.computed_tokens = 0
-        self.cached_tokens = 0
-        self.first_cached_tokens: int | None = None
-        self.generated = 0
-        self.join = 0  # which joining of the decode group made it a member; 0: it is none
-        self.end_step = 0  # the group's step counter at which it ends, while it is a member
-        self.blocks = 0  # private blocks of the pool that it holds
-        self.shared = 0  # leading hash blocks that it holds together with others
-        self.preemptions = 0
 
     @property
     def total_tokens(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from math import inf, isfinite
+from math import inf
 from typing import Protocol
 
 from servewise.errors import InputError
@@ -35,29 +35,20 @@ class OpenArrivals:
         self._requests: Iterator[Request] = iter(requests)
         self.next_s = -inf
         self._next: Request | None = None
-        self._advance()
+        self.take()
 
-    def _advance(self) -> None:
+    def take(self) -> Request:
+        """The next request (the first call, from ``__init__``, only looks ahead)."""
+        request = self._next
         self._next = upcoming = next(self._requests, None)
         if upcoming is None:
             self.next_s = inf
-            return
-        arrival_s = upcoming.arrival_s
-        if not arrival_s >= self.next_s or not isfinite(arrival_s):
-            raise InputError(
-                f"request {upcoming.serial} arrives at {arrival_s} s, after one at {self.next_s} s",
-                where="workload",
-                hint="requests must be in order of arrival",
-            )
-        self.next_s = arrival_s
-
-    def take(self) -> Request:
-        """The next request."""
-        request = self._next
-        if request is None:
-            raise AssertionError("take() after the last request")
-        self._advance()
-        return request
+        else:
+            arrival_s = upcoming[1]
+            if not self.next_s <= arrival_s < inf:
+                raise _out_of_order(upcoming, self.next_s)
+            self.next_s = arrival_s
+        return request  # type: ignore[return-value]  # None only for the look ahead
 
     def ended(self, now_s: float) -> None:
         """Nobody waits for it."""
@@ -94,3 +85,11 @@ class ClosedArrivals:
     def ended(self, now_s: float) -> None:
         """A client got its answer and will send again."""
         self._send(now_s + self._think_s)
+
+
+def _out_of_order(request: Request, earlier_s: float) -> InputError:
+    return InputError(
+        f"request {request.serial} arrives at {request.arrival_s} s, after one at {earlier_s} s",
+        where="workload",
+        hint="requests must be in order of arrival",
+    )

@@ -32,10 +32,16 @@ def decode_run(
     >>> decode_run([Line(0.0, 1.0)], 1, 1, 0, 0, 9, 6.0)
     (3, 6.0)
     """
-    if len(lines) == 1:
-        base, per_context, per_windowed = lines[0]
-        first = base + per_context * context_tokens + per_windowed * windowed_tokens
-        rise = per_context * context_growth + per_windowed * windowed_growth
+    top_first = top_last = -inf
+    first = rise = last = 0.0
+    for base, per_context, per_windowed in lines:
+        at_first = base + per_context * context_tokens + per_windowed * windowed_tokens
+        slope = per_context * context_growth + per_windowed * windowed_growth
+        at_last = at_first + slope * (steps - 1)
+        top_last = max(top_last, at_last)
+        if at_first > top_first or (at_first == top_first and slope > rise):
+            top_first, first, rise, last = at_first, at_first, slope, at_last
+    if last >= top_last:  # one line rules at both ends, so between them too: lines are straight
         return _piece(first, rise, steps, limit_s)
     firsts = [line[0] + line[1] * context_tokens + line[2] * windowed_tokens for line in lines]
     rises = [line[1] * context_growth + line[2] * windowed_growth for line in lines]
@@ -44,25 +50,20 @@ def decode_run(
 
 def _pieces(firsts: list[float], rises: list[float], steps: int, limit_s: float) -> tuple[int, float]:
     done, seconds = 0, 0.0
-    while done < steps:
+    while done < steps and seconds < limit_s:
         ruler = _ruler(firsts, rises, done)
         first, rise = firsts[ruler], rises[ruler]
         until = _rules_until(firsts, rises, ruler, done, steps)
         ran, took = _piece(first + rise * done, rise, until - done, limit_s - seconds)
         done += ran
         seconds += took
-        if seconds >= limit_s or (done < until):
+        if done < until:
             break
     return done, seconds
 
 
 def _ruler(firsts: list[float], rises: list[float], step: int) -> int:
-    best, best_value, best_rise = 0, -inf, -inf
-    for index, (first, rise) in enumerate(zip(firsts, rises, strict=True)):
-        value = first + rise * step
-        if value > best_value or (value == best_value and rise > best_rise):
-            best, best_value, best_rise = index, value, rise
-    return best
+    return max(range(len(firsts)), key=lambda each: (firsts[each] + rises[each] * step, rises[each]))
 
 
 def _rules_until(firsts: list[float], rises: list[float], ruler: int, done: int, steps: int) -> int:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan, nan
 from typing import cast
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
 from servewise.batching.sequence import Sequence
-from servewise.records.columns import RequestColumns, StepColumns
+from servewise.records.columns import REJECTED, UNFINISHED, RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
 from servewise.simulate.decoderun import decode_run
 from servewise.simulate.recorder import Recorder, TimedSequence
 from servewise.simulate.shapes import shape_of
-from servewise.steptime.estimator import Estimator
+from servewise.steptime.estimator import Estimator, Line
 from servewise.workload.request import Request
 
 ASK_EVERY = 512  # requests that end between two questions of ``until`` and two words to ``progress``
@@ -77,10 +77,10 @@ class EventCore:
         self._source = source
         self._batcher = batcher
         self._seconds = estimator.seconds
-        self._lines = estimator.decode_lines
+        self._decode_lines = estimator.decode_lines
+        self._lines: dict[int, tuple[Line, ...]] = {}
         self._window = estimator.window_tokens
-        self._longest_jump = longest_jump
-        self._live: dict[int, TimedSequence] = {}
+        self._longest_jump = longest_jump or 1 << 62
         self._ended = 0
 
     def run(
@@ -89,36 +89,39 @@ class EventCore:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Run to the last request's end, or until told to stop."""
-        plan = self._batcher.plan
-        asked = 0
+        source, plan, tell_at = self._source, self._batcher.plan, ASK_EVERY
         while True:
-            if self._source.next_s <= self.now_s:
+            if source.next_s <= self.now_s:
                 self._arrive()
             batch = plan(self.now_s)
             if batch is None:
                 if not self._wait():
                     break
                 continue
-            self._step(batch)
-            if self._ended - asked >= ASK_EVERY:
-                asked = self._ended
-                if progress is not None:
-                    progress(asked)
-                if until is not None and until(self.recorder.requests):
-                    break
-        for sequence in self._live.values():
-            self.recorder.unfinished(sequence)
+            ended = self._mixed_step(batch) if batch.chunks else self._decode_steps(batch)
+            if ended:
+                self._end(ended)
+                if self._ended >= tell_at:
+                    tell_at = self._ended + ASK_EVERY
+                    if self._told(until, progress):
+                        break
+        for sequence in self._batcher.unreleased():
+            self.recorder.ended(cast("TimedSequence", sequence), nan, UNFINISHED)
         if progress is not None:
             progress(self._ended)
 
+    def _told(self, until: Callable[[RequestColumns], bool] | None, progress: Callable[[int], None] | None) -> bool:
+        self.recorder.flush_if_large()
+        if progress is not None:
+            progress(self._ended)
+        return until is not None and until(self.recorder.requests)
+
     def _arrive(self) -> None:
-        source, now_s = self._source, self.now_s
+        source, now_s, add = self._source, self.now_s, self._batcher.add
         while source.next_s <= now_s:
             sequence = TimedSequence(source.take())
-            if self._batcher.add(sequence, sequence.arrival_s):
-                self._live[sequence.serial] = sequence
-            else:
-                self.recorder.rejected(sequence)
+            if not add(sequence, sequence.arrival_s):
+                self.recorder.ended(sequence, sequence.arrival_s, REJECTED)
                 source.ended(now_s)
                 self._ended += 1
 
@@ -133,56 +136,56 @@ class EventCore:
         self.now_s = max(self.now_s, next_s)
         return True
 
-    def _step(self, batch: Batch) -> None:
-        if batch.chunks:
-            self._mixed_step(batch)
-        else:
-            self._decode_steps(batch)
-
-    def _mixed_step(self, batch: Batch) -> None:
-        start_s = self.now_s
+    def _mixed_step(self, batch: Batch) -> list[Sequence]:
+        start_s, batcher = self.now_s, self._batcher
         for sequence in batch.admitted:
-            timed = cast("TimedSequence", sequence)
-            if timed.admitted_s != timed.admitted_s:
-                timed.admitted_s = start_s
+            if isnan(sequence.admitted_s):  # type: ignore[attr-defined]  # the core adds only TimedSequences
+                sequence.admitted_s = start_s  # type: ignore[attr-defined]
         shape = shape_of(batch, self._window)
         seconds = self._seconds(shape)
         self.now_s = now_s = start_s + seconds
-        self.recorder.stepped(batch, start_s, seconds, 1, shape.prefill_tokens, self._batcher.waiting_count)
-        ended = self._batcher.commit(batch, 1)
-        for chunk in batch.chunks:
-            if chunk.ends_prompt:
-                timed = cast("TimedSequence", chunk.sequence)
-                if timed.first_token_s != timed.first_token_s:
-                    timed.first_token_s = now_s
-        if ended:
-            self._end(ended)
+        self.recorder.stepped(
+            (
+                start_s,
+                seconds,
+                1,
+                batch.decodes,
+                shape.prefill_tokens,
+                batch.running,
+                batcher.waiting_count,
+                batch.context_tokens,
+                batch.active,
+            )
+        )
+        ended = batcher.commit(batch, 1)
+        for sequence, _, _, ends_prompt in batch.chunks:
+            if ends_prompt and isnan(sequence.first_token_s):  # type: ignore[attr-defined]
+                sequence.first_token_s = now_s  # type: ignore[attr-defined]
+        return ended
 
-    def _decode_steps(self, batch: Batch) -> None:
-        start_s = self.now_s
-        steps = batch.repeat
-        if self._longest_jump is not None:
-            steps = min(steps, self._longest_jump)
-        limit_s = self._source.next_s - start_s if batch.open else inf
+    def _decode_steps(self, batch: Batch) -> list[Sequence]:
+        start_s, batcher, size = self.now_s, self._batcher, batch.decodes
+        lines = self._lines.get(size)
+        if lines is None:
+            lines = self._lines[size] = self._decode_lines(size)
         steps, seconds = decode_run(
-            self._lines(batch.decodes),
+            lines,
             batch.context_tokens,
             batch.active,
             batch.windowed_tokens,
             batch.windowed_growth,
-            steps,
-            limit_s,
+            min(batch.repeat, self._longest_jump),
+            self._source.next_s - start_s if batch.open else inf,
         )
         self.now_s = start_s + seconds
-        self.recorder.stepped(batch, start_s, seconds, steps, 0, self._batcher.waiting_count)
-        ended = self._batcher.commit(batch, steps)
-        if ended:
-            self._end(ended)
+        self.recorder.stepped(
+            (start_s, seconds, steps, size, 0, batch.running, batcher.waiting_count, batch.context_tokens, batch.active)
+        )
+        return batcher.commit(batch, steps)
 
     def _end(self, ended: list[Sequence]) -> None:
-        now_s, record, live, source = self.now_s, self.recorder.ended, self._live, self._source
+        now_s, record, answer = self.now_s, self.recorder.ended, self._source.ended
         for sequence in ended:
-            record(cast("TimedSequence", sequence), now_s)
-            del live[sequence.serial]
-            source.ended(now_s)
+            record(sequence, now_s)  # type: ignore[arg-type]  # the core adds only TimedSequences
+            answer(now_s)
         self._ended += len(ended)

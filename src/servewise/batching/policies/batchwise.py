@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from math import inf
 
 from servewise.batching.batch import Batch, Chunk
@@ -37,7 +38,7 @@ class BatchwiseBatcher:
 
     def add(self, sequence: Sequence, now_s: float) -> bool:
         """Queue ``sequence`` with its time of coming; False: not even an empty pool would hold it."""
-        if not self.pool.can_ever_hold(sequence.total_tokens):
+        if sequence.total_tokens > self.pool.capacity_tokens:
             return False
         self._waiting.append((now_s, sequence))
         return True
@@ -124,6 +125,11 @@ class BatchwiseBatcher:
         for sequence in ended:
             self.pool.release(sequence)
         return ended
+
+    def unreleased(self) -> Iterator[Sequence]:
+        """Every sequence that waits or runs."""
+        yield from self._members
+        yield from (sequence for _, sequence in self._waiting)
 
     def finish(self, sequence: Sequence) -> None:
         """Take out a waiting sequence, or end a running one where it is; its row is held like any ended one's."""

@@ -10,9 +10,10 @@ from servewise.batching.sequence import Sequence
 class DecodeFirst(ContinuousBatcher):
     """Every step decodes all running sequences; what is left of the budget goes to prompts, split where needed."""
 
-    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence], int]:
-        decodes = self.group.size
-        budget = self.max_batched_tokens - decodes
+    decodes_beside_prompts = True
+
+    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
+        budget = self.max_batched_tokens - self.group.size
         chunks: list[Chunk] = []
         for sequence in self._prefilling:
             if budget <= 0:
@@ -21,10 +22,10 @@ class DecodeFirst(ContinuousBatcher):
         admitted: list[Sequence] = []
         if self._waiting and not preempted and budget > 0:
             self._fill(budget, chunks, admitted)
-        return chunks, admitted, decodes
+        return chunks, admitted
 
     def _fill(self, budget: int, chunks: list[Chunk], admitted: list[Sequence]) -> None:
-        spare = self.group.blocks_for(1)
+        spare = self.group.blocks_for_next() if self.group.grows else 0
         while budget > 0 and (sequence := self._admit(spare)) is not None:
             admitted.append(sequence)
             budget -= self._chunk(sequence, budget, chunks)

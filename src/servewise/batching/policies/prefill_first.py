@@ -13,12 +13,14 @@ class PrefillFirst(ContinuousBatcher):
     A prompt longer than the budget runs in a step alone.
     """
 
-    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence], int]:
+    decodes_beside_prompts = False
+
+    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
         chunks: list[Chunk] = []
         admitted: list[Sequence] = []
         if self._waiting and not preempted:
             self._fill(chunks, admitted)
-        return chunks, admitted, 0 if chunks else self.group.size
+        return chunks, admitted
 
     def _fill(self, chunks: list[Chunk], admitted: list[Sequence]) -> None:
         budget = self.max_batched_tokens

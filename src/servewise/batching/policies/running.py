@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from math import inf
 
 from servewise.batching.batch import Batch, Chunk
@@ -15,8 +16,10 @@ class ContinuousBatcher:
     """Sequences join and leave at every step; first come, first served.
 
     The oldest running sequence is never preempted and an admission never follows a preemption in one step, so the
-    oldest always moves on: there is no livelock. A child says what the next step holds (``_chunks``).
+    oldest always moves on: there is no livelock. A child says which prompt chunks the next step holds (``_chunks``).
     """
+
+    decodes_beside_prompts: bool  # whether a step with prompt chunks decodes too
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class ContinuousBatcher:
 
     def add(self, sequence: Sequence, now_s: float) -> bool:  # noqa: ARG002 - the seam of all policies
         """Queue ``sequence``; False: not even an empty pool would hold it."""
-        if not self.pool.can_ever_hold(sequence.total_tokens):
+        if sequence.prompt_tokens + sequence.output_tokens > self.pool.capacity_tokens:
             return False
         self._waiting.append(sequence)
         return True
@@ -58,28 +61,52 @@ class ContinuousBatcher:
     def plan(self, now_s: float) -> Batch | None:  # noqa: ARG002
         """The next step. Preempts first if the decoding ones cannot all grow by one token."""
         group = self.group
-        preempted = self._make_room() if group.grows and group.size else ()
-        chunks, admitted, decodes = self._chunks(bool(preempted))
-        if not decodes and not chunks:
+        size = group.size
+        preempted: tuple[Sequence, ...] = ()
+        if size and group.grows and group.blocks_for_next() > self.pool.available:
+            preempted = self._make_room()
+            size = group.size
+        if (self._waiting and not preempted) or self._prefilling:
+            chunks, admitted = self._chunks(bool(preempted))
+            if chunks:
+                return self._mixed(chunks, admitted, preempted)
+        if not size:
             return None
-        return self._batch(tuple(chunks), tuple(admitted), preempted, decodes)
+        growth = group.below_window
+        return Batch(
+            size,
+            group.context_tokens + size,
+            group.windowed_tokens + growth,
+            growth,
+            (),
+            size,
+            len(self._running),
+            self._repeat(),
+            not self._waiting and len(self._running) < self.max_sequences,
+            (),
+            preempted,
+        )
 
-    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence], int]:
-        """The prompt chunks of the next step, who was admitted for it, and how many sequences decode in it."""
+    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
+        """The prompt chunks of the next step, and who was admitted for it."""
         raise NotImplementedError
 
-    def _batch(
-        self, chunks: tuple[Chunk, ...], admitted: tuple[Sequence, ...], preempted: tuple[Sequence, ...], decodes: int
-    ) -> Batch:
+    def _mixed(self, chunks: list[Chunk], admitted: list[Sequence], preempted: tuple[Sequence, ...]) -> Batch:
         group = self.group
-        room = not self._waiting and len(self._running) < self.max_sequences
-        context = group.context_tokens + decodes if decodes else 0
+        decodes = group.size if self.decodes_beside_prompts else 0
         growth = group.below_window if decodes else 0
-        windowed = group.windowed_tokens + growth if decodes else 0
-        repeat = 1 if chunks else self._repeat()
-        active = decodes + sum(chunk.ends_prompt for chunk in chunks) if chunks else decodes
         return Batch(
-            decodes, context, windowed, growth, chunks, active, len(self._running), repeat, room, admitted, preempted
+            decodes,
+            group.context_tokens + decodes if decodes else 0,
+            group.windowed_tokens + growth if decodes else 0,
+            growth,
+            tuple(chunks),
+            decodes + sum([chunk[3] for chunk in chunks]),
+            len(self._running),
+            1,
+            True,
+            tuple(admitted),
+            preempted,
         )
 
     def _repeat(self) -> int:
@@ -87,7 +114,7 @@ class ContinuousBatcher:
         most = group.steps_to_next_end()
         if group.window_tokens is not None:
             most = min(most, group.steps_to_crossing())
-        return group.steps_within(self.pool.available, most)
+        return group.steps_within(self.pool.available, most) if group.grows else most
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times: tokens are in the cache, ended sequences give their blocks back."""
@@ -97,25 +124,28 @@ class ContinuousBatcher:
             if group.grows:
                 pool.take(group.blocks_for(steps))
             ended = group.advance(steps)
-        for chunk in batch.chunks:
-            self._computed(chunk, ended)
+        for sequence, computed_tokens, new_tokens, ends_prompt in batch.chunks:
+            sequence.computed_tokens = computed_tokens + new_tokens
+            if sequence.block_hashes:
+                pool.publish(sequence)
+            if ends_prompt:
+                self._prompt_done(sequence, ended)
         for sequence in ended:
             self._leave_running(sequence)
         return ended
 
-    def _computed(self, chunk: Chunk, ended: list[Sequence]) -> None:
-        sequence = chunk.sequence
-        sequence.computed_tokens = chunk.computed_tokens + chunk.new_tokens
-        if sequence.block_hashes:
-            self.pool.publish(sequence)
-        if not chunk.ends_prompt:
-            return
+    def _prompt_done(self, sequence: Sequence, ended: list[Sequence]) -> None:
         sequence.generated += 1
         self._prefilling.remove(sequence)
         if sequence.generated >= sequence.output_tokens:
             ended.append(sequence)
         else:
             self.group.join(sequence)
+
+    def unreleased(self) -> Iterator[Sequence]:
+        """Every sequence that waits or runs."""
+        yield from self._running.values()
+        yield from self._waiting
 
     def finish(self, sequence: Sequence) -> None:
         """Take out ``sequence`` wherever it is."""
@@ -141,7 +171,7 @@ class ContinuousBatcher:
 
     def _make_room(self) -> tuple[Sequence, ...]:
         out: list[Sequence] = []
-        while self.group.blocks_for(1) > self.pool.available:
+        while self.group.blocks_for_next() > self.pool.available:
             youngest = next(reversed(self._running.values()))
             self._withdraw(youngest)
             self._send_back(youngest)
