@@ -75,6 +75,7 @@ class EngineProfile:
     logit_rows_are_tokens: bool = False
     runtime_bytes: float = 0.0
     collective_bytes: float = 0.0
+    switched_collective_bytes: float = 0.0
     graph_bytes_per_layer: float = 0.0
     windows: Windows = "windowed"
     reserves_context: bool = False

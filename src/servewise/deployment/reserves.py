@@ -8,6 +8,8 @@ from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import EngineProfile, engine_profile
 from servewise.modelspec.spec import FeedForward, Layers
 
+SWITCHED_BYTES_PER_S = 100e9  # PCIe 5 x16 is 64 GB/s a direction, NVLink 3 to a switch 300
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -39,17 +41,21 @@ def memory_utilization(deployment: Deployment) -> float:
 def activation_bytes(deployment: Deployment, profile: EngineProfile) -> float:
     """Peak of the activations in the profile run on one rank [bytes].
 
-    max(tokens x (hidden_copies x hidden + widest layer) x activation bytes, rows x vocabulary x logit bytes): the
-    forward pass is over when logits are made. The widest layer is the larger of attention and feed-forward, each
-    counted as its matrices' summed output widths, parameters / hidden, over the tensor-parallel ranks; a mixture's
-    experts hold their widths for every chosen expert and one hidden row each (vLLM fused_moe intermediate caches).
-    Left out: attention workspaces and multimodal encoders.
+    The larger of the forward pass, tokens x (hidden_copies x hidden + widest layer) x activation bytes, and of
+    sampling after it, rows x vocabulary x logit bytes + tokens x hidden x activation bytes. The widest layer is the
+    larger of attention and feed-forward, each counted as its matrices' summed output widths, parameters / hidden,
+    over the tensor-parallel ranks; a mixture's experts hold their widths for every chosen expert and one hidden row
+    each (vLLM fused_moe intermediate caches). Left out: attention workspaces and multimodal encoders.
     """
+    if not profile.hidden_copies:
+        return 0.0
     model, step = deployment.model, largest_step(deployment, profile)
     widest = max((_layer_width(model.hidden_size, group, deployment) for group in model.layers), default=0.0)
-    forward = deployment.activations.bytes_for(step.tokens * (profile.hidden_copies * model.hidden_size + widest))
+    forward = step.tokens * (profile.hidden_copies * model.hidden_size + widest)
     rows = step.tokens if profile.logit_rows_are_tokens else step.sequences
-    return max(forward if profile.hidden_copies else 0.0, rows * model.vocab_size * profile.logit_bytes)
+    sampling = rows * model.vocab_size * profile.logit_bytes
+    hidden = deployment.activations.bytes_for(step.tokens * model.hidden_size)
+    return max(deployment.activations.bytes_for(forward), sampling + hidden)
 
 
 def _layer_width(hidden: int, group: Layers, deployment: Deployment) -> float:
@@ -76,5 +82,12 @@ def graph_bytes(deployment: Deployment, profile: EngineProfile) -> float:
 
 
 def collective_bytes(deployment: Deployment, profile: EngineProfile) -> float:
-    """Buffers of NCCL and of the custom all-reduce, where accelerators talk to each other [bytes]."""
-    return profile.collective_bytes if deployment.parallelism.accelerators > 1 else 0.0
+    """Buffers of NCCL and of the custom all-reduce, where accelerators talk to each other [bytes].
+
+    Switched links (NVLink, Infinity Fabric) take more: multicast and symmetric buffers.
+    """
+    link = deployment.accelerator.link
+    if deployment.parallelism.accelerators == 1:
+        return 0.0
+    switched = link is not None and link.bandwidth.value >= SWITCHED_BYTES_PER_S
+    return profile.switched_collective_bytes if switched else profile.collective_bytes
