@@ -1,19 +1,133 @@
-"""MODEL as a user gives it: a catalogue name, a folder or file with a config.json, or a GGUF file."""
+"""MODEL as a user gives it: a catalogue name, a folder or file with a config.json, a GGUF file, or a hub id."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from servewise.errors import InputError, UnknownName
+from servewise.modelspec.catalogue import Entry, by_hub_id, by_name, entries
+from servewise.modelspec.gguf import MAGIC, read_gguf
+from servewise.modelspec.hf_config import parse_config, parse_text, read_json
 from servewise.modelspec.spec import ModelSpec
 
+MOST_CONFIG_BYTES = 2**25  # a real config.json is under 1 MB
+MOST_INDEX_BYTES = 2**28
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+INDEX = "model.safetensors.index.json"
 
-def load_model(name_or_path: str) -> ModelSpec:
-    """The model of that catalogue name, config.json (or folder with one) or GGUF file.
+
+def load_model(name_or_path: str, *, hub_cache: Path | None = None) -> ModelSpec:
+    """The model of that catalogue name, config.json (or folder with one), GGUF file or hub id.
+
+    A name without a slash is looked up in the catalogue first (write ``./NAME`` for a folder of that name); anything
+    else first on disk. A hub id is served from the catalogue, else from ``hub_cache`` (None: the Hugging Face cache
+    in the home folder); nothing is fetched.
 
     Raises UnknownName with the nearest names, InputError for a config that is malformed, lacks fields (named) or
     has an architecture that is not known.
     """
-    raise NotImplementedError
+    text = name_or_path.strip()
+    if not text or "\0" in text or len(text) > 4096:
+        raise InputError("give a catalogue name, a folder with a config.json, a GGUF file or a hub id", where="model")
+    entry = by_name(text)
+    if entry is not None:
+        return _from_entry(entry)
+    path = _existing(Path(text))
+    if path is not None:
+        return _from_path(path)
+    if HUB_ID.fullmatch(text):
+        return _from_hub(text, hub_cache or Path.home() / ".cache" / "huggingface" / "hub")
+    raise UnknownName("model", text[:200], model_names(), hint="a catalogue name, a path or a hub id")
 
 
 def model_names() -> tuple[str, ...]:
     """The names of the models that ship with the package."""
-    raise NotImplementedError
+    return tuple(entries())
+
+
+def _from_entry(entry: Entry) -> ModelSpec:
+    return parse_config(entry.config, name=entry.name, source=entry.source, where=f"model {entry.name}")
+
+
+def _existing(path: Path) -> Path | None:
+    try:
+        return path if path.exists() else None
+    except OSError:
+        return None
+
+
+def _from_path(path: Path) -> ModelSpec:
+    if path.is_dir():
+        return _from_folder(path, name=path.resolve().name)
+    with _opened(path) as file:
+        start = file.read(len(MAGIC))
+    if start == MAGIC:
+        return read_gguf(path)
+    if path.suffix.lower() == ".gguf":
+        raise InputError("not a GGUF file (it does not start with GGUF)", where=str(path))
+    name = path.stem if path.name != "config.json" else path.resolve().parent.name
+    return parse_text(read_text(path, MOST_CONFIG_BYTES), name=name, source=str(path), where=str(path))
+
+
+def _from_folder(folder: Path, name: str) -> ModelSpec:
+    config = folder / "config.json"
+    if not config.is_file():
+        raise InputError("no config.json in this folder", where=str(folder), hint="give the checkpoint's folder")
+    text = read_text(config, MOST_CONFIG_BYTES)
+    return with_index(parse_text(text, name=name, source=str(config), where=str(config)), folder / INDEX)
+
+
+def with_index(model: ModelSpec, index: Path) -> ModelSpec:
+    """``model`` with the exact bytes that a safetensors index states, where there is one.
+
+    Left alone where drafting layers are in the checkpoint: plain decoding does not load them.
+    """
+    if not index.is_file() or any("prediction" in each for each in model.uncounted):
+        return model
+    content = read_json(read_text(index, MOST_INDEX_BYTES), str(index))
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    total = metadata.get("total_size") if isinstance(metadata, dict) else None
+    if isinstance(total, bool) or not isinstance(total, int) or not 0 < total < 2**60:
+        return model
+    return replace(model, checkpoint_bytes=total)
+
+
+def _from_hub(hub_id: str, cache: Path) -> ModelSpec:
+    entry = by_hub_id(hub_id)
+    if entry is not None:
+        return _from_entry(entry)
+    base = cache / ("models--" + hub_id.replace("/", "--"))
+    snapshots = [path for path in sorted(base.glob("snapshots/*")) if (path / "config.json").is_file()]
+    if snapshots:
+        return _from_folder(_current(base, snapshots), name=hub_id)
+    known = [hub for each in entries().values() for hub in each.hub]
+    get = f"get it with: huggingface-cli download {hub_id} config.json (then this name finds it), or give its path"
+    raise UnknownName("hub model", hub_id, known, where="neither in the catalogue nor in the local cache", hint=get)
+
+
+def _current(base: Path, snapshots: list[Path]) -> Path:
+    reference = base / "refs" / "main"
+    current = read_text(reference, 4096).strip() if reference.is_file() else ""
+    return next((path for path in snapshots if path.name == current), snapshots[-1])
+
+
+def read_text(path: Path, most_bytes: int) -> str:
+    """The file's text; raises InputError where it cannot be read, is larger than ``most_bytes`` or not UTF-8."""
+    with _opened(path) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise InputError(f"larger than {most_bytes} bytes, so not a config", where=str(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", where=str(path)) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from None

@@ -20,6 +20,17 @@ class AttentionKind(StrEnum):
     NONE = "none"  # a block without a token mixer
 
 
+class WeightPart(StrEnum):
+    """A part of the weights that has one storage format of its own."""
+
+    EMBEDDING = "embedding"
+    ATTENTION = "attention"
+    FEED_FORWARD = "feed_forward"  # dense and shared feed-forward matrices, the router with them
+    EXPERTS = "experts"  # routed experts
+    NORMS = "norms"
+    HEAD = "head"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """The token mixer of one layer.
@@ -28,7 +39,14 @@ class Attention:
     full attention, kv_lora_rank + qk_rope_head_dim for MLA. ``extra_kv_bytes_per_token`` is what is kept beside
     them in a format of its own (the indexer keys of sparse MLA). ``score_width`` and ``value_width`` are the summed
     widths, over the query heads, of q.k and of p.v, so that one query-key pair costs 2 x (score_width + value_width)
-    FLOPs. ``state_values`` are the values that a sequence keeps whatever its length.
+    FLOPs. ``state_values`` are the values that a sequence keeps whatever its length, ``convolution_values`` the last
+    inputs of its short convolution.
+
+    MLA decodes in its absorbed form, where each head works on the latent itself: ``absorbed_score_width`` and
+    ``absorbed_value_width`` are its widths (0: there is no other form). ``attended_tokens`` is the most tokens a query
+    reads (sparse attention's top-k), ``index_width`` the summed width of the indexer's query heads, which still
+    scores every token. ``fp8_kv_bytes_per_token`` is what an fp8 cache stores where engines use a layout of their own.
+    ``replicated_parameters`` are held whole by every tensor-parallel rank.
     """
 
     kind: AttentionKind
@@ -42,6 +60,13 @@ class Attention:
     value_width: int = 0
     state_values: int = 0
     parameters: int = 0
+    convolution_values: int = 0
+    absorbed_score_width: int = 0
+    absorbed_value_width: int = 0
+    attended_tokens: int | None = None
+    index_width: int = 0
+    fp8_kv_bytes_per_token: int = 0
+    replicated_parameters: int = 0
 
     @property
     def splits_by_tensor_parallel(self) -> bool:
@@ -101,7 +126,10 @@ class ModelSpec:
     ``layers`` groups equal layers (their order in the network does not matter here). ``embedding_parameters`` is
     the input table (with learned positions), ``head_parameters`` the output projection, 0 where it is tied.
     ``weights`` is the checkpoint's own precision for the quantised linear layers, ``dtype`` that of everything
-    else; ``quantised_parameters`` says how many parameters ``weights`` applies to (None: all of them, one format).
+    else; ``quantised_parameters`` says how many parameters ``weights`` applies to (None: all of them, one format), and
+    ``quantised_parts`` which (None: attention, feed-forward and experts). ``checkpoint_bytes`` is the exact size of
+    the stored tensors where a GGUF header or a safetensors index gives it, ``stored_bytes`` the same by part (GGUF).
+    ``uncounted`` names parts of the checkpoint that the counts leave out (a vision tower, layers that only draft).
     """
 
     name: str
@@ -117,6 +145,10 @@ class ModelSpec:
     dtype: Precision
     quantised_parameters: int | None = None
     source: str = ""
+    quantised_parts: frozenset[WeightPart] | None = None
+    checkpoint_bytes: int | None = None
+    stored_bytes: tuple[tuple[WeightPart, int], ...] = ()
+    uncounted: tuple[str, ...] = ()
 
     @property
     def layer_count(self) -> int:
@@ -145,6 +177,12 @@ class ModelSpec:
         """The window of the windowed layers, None where there are none."""
         windows = [each.attention.window_tokens for each in self.layers if each.attention.window_tokens]
         return max(windows, default=None)
+
+    @property
+    def read_window_tokens(self) -> int | None:
+        """The most tokens that a query reads in the layers that do not read all: the window, or sparse top-k."""
+        limits = [each.attention.window_tokens or each.attention.attended_tokens for each in self.layers]
+        return max((each for each in limits if each), default=None)
 
     def attentions(self) -> Iterator[tuple[int, Attention]]:
         """(count, attention) for each group of layers."""

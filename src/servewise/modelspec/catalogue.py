@@ -1,0 +1,44 @@
+"""The models that ship with the package: one JSON line each in ``data/models.jsonl``.
+
+A line holds ``name``, ``hub`` (the hub ids that this config serves), ``source`` and ``licence`` of the facts, and
+``config``, a clean Hugging Face config.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One shipped model: its config with where it comes from."""
+
+    name: str
+    hub: tuple[str, ...]
+    source: str
+    licence: str
+    config: dict[str, Any]
+
+
+@lru_cache(maxsize=1)
+def entries() -> dict[str, Entry]:
+    """All entries by name, in alphabetical order."""
+    text = files("servewise.modelspec").joinpath("data/models.jsonl").read_text(encoding="utf-8")
+    rows = (json.loads(line) for line in text.splitlines() if line)
+    found = {row["name"]: Entry(**{**row, "hub": tuple(row["hub"])}) for row in rows}
+    return dict(sorted(found.items()))
+
+
+def by_name(name: str) -> Entry | None:
+    """The entry of that catalogue name, upper and lower case alike."""
+    return entries().get(name.lower())
+
+
+def by_hub_id(hub_id: str) -> Entry | None:
+    """The entry that serves this hub id, upper and lower case alike."""
+    wanted = hub_id.lower()
+    return next((entry for entry in entries().values() if wanted in map(str.lower, entry.hub)), None)
