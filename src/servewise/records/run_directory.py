@@ -1,0 +1,190 @@
+"""The run directory: ``run.json``, ``requests.parquet`` and, where steps are known, ``steps.parquet``.
+
+It is written beside its place and moved there whole, so that a reader sees all of a run or nothing. ``run.json`` holds
+the length and SHA-256 of each Parquet file; they are compared before the file is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from servewise.caveats import Caveat
+from servewise.conditions import Conditions
+from servewise.errors import InputError
+from servewise.records.columns import RequestColumns, StepColumns
+from servewise.records.tables import (
+    requests_from_parquet,
+    requests_to_parquet,
+    steps_from_parquet,
+    steps_to_parquet,
+)
+
+SCHEMA = "servewise.run/1"
+HEADER, REQUESTS, STEPS = "run.json", "requests.parquet", "steps.parquet"
+MAX_HEADER_BYTES = 2**24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run as it stands in a directory.
+
+    ``kind`` is ``simulated`` or ``measured``; ``slots`` the sequences that could run at once (None: not known);
+    ``versions`` name the software (servewise, the engine); ``command`` made the run; ``details`` holds what else its
+    maker knows (plain JSON). ``steps`` is None in a measured run.
+    """
+
+    kind: str
+    conditions: Conditions
+    requests: RequestColumns
+    steps: StepColumns | None = None
+    slots: int | None = None
+    seed: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    caveats: tuple[Caveat, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_run(directory: Path, run: RunRecord) -> None:
+    """Write ``run`` as ``directory``, which must not exist or be empty; nothing is left behind if that fails."""
+    _refuse_occupied(directory)
+    files = {REQUESTS: requests_to_parquet(run.requests)}
+    if run.steps is not None:
+        files[STEPS] = steps_to_parquet(run.steps)
+    header = json.dumps(_header(run, files), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    part = directory.with_name(f".{directory.name}.{os.getpid()}.part")
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir()
+        for name, data in (files | {HEADER: header.encode()}).items():
+            (part / name).write_bytes(data)
+        part.replace(directory)
+    except OSError as error:
+        raise InputError(f"the run cannot be written ({error.strerror or error})", where=str(directory)) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def read_run(directory: Path) -> RunRecord:
+    """The run in ``directory``; InputError for one that is missing, damaged, or of another schema."""
+    header = _read_header(directory / HEADER)
+    where = str(directory / HEADER)
+    files = _table(header, "files", where)
+    requests = requests_from_parquet(_verified(directory / REQUESTS, files), str(directory / REQUESTS))
+    known = STEPS in files
+    steps = steps_from_parquet(_verified(directory / STEPS, files), str(directory / STEPS)) if known else None
+    return RunRecord(
+        kind=_of(header, "kind", str, where),
+        conditions=_conditions(_table(header, "conditions", where), where),
+        requests=requests,
+        steps=steps,
+        slots=_optional_whole(header, "slots", where),
+        seed=_optional_whole(header, "seed", where),
+        versions={str(name): str(version) for name, version in _table(header, "versions", where).items()},
+        command=_of(header, "command", str, where),
+        caveats=tuple(_caveat(each, where) for each in _of(header, "caveats", list, where)),
+        details=_table(header, "details", where),
+    )
+
+
+def _refuse_occupied(directory: Path) -> None:
+    try:
+        occupied = directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=str(directory)) from error
+    if occupied:
+        raise InputError("is there already and not empty", where=str(directory), hint="name a new run directory")
+
+
+def _header(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
+    sums = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+    return {
+        "schema": SCHEMA,
+        "kind": run.kind,
+        "conditions": run.conditions.to_json(),
+        "seed": run.seed,
+        "slots": run.slots,
+        "versions": dict(run.versions),
+        "command": run.command,
+        "caveats": [each.to_json() for each in run.caveats],
+        "details": dict(run.details),
+        "files": sums,
+    }
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    hint = "a run directory holds run.json and requests.parquet"
+    try:
+        if path.stat().st_size > MAX_HEADER_BYTES:
+            raise InputError("is over 16 MB: no run's header is", where=str(path))
+        header = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=str(path), hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError("is no JSON", where=str(path), hint=hint) from error
+    schema = header.get("schema") if isinstance(header, dict) else None
+    if schema != SCHEMA:
+        what = f"has the schema {str(schema)[:60]!r}, where {SCHEMA!r} is read"
+        raise InputError(what, where=str(path), hint="make the run again with this version")
+    return dict(header)
+
+
+def _verified(path: Path, files: Mapping[str, Any]) -> bytes:
+    """The bytes of ``path``, if they are those that the header was written with."""
+    entry = files.get(path.name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=str(path)) from error
+    given = entry.get("sha256") if isinstance(entry, dict) else None
+    if given != hashlib.sha256(data).hexdigest():
+        what = "is damaged or truncated: it is not the file that run.json describes"
+        raise InputError(what, where=str(path), hint="copy the run again, or make it again")
+    return data
+
+
+def _of(header: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    value = header.get(key)
+    if not isinstance(value, kind):
+        raise InputError(f"{key} must be a {kind.__name__}", where=where)
+    return value
+
+
+def _table(header: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+    found: dict[str, Any] = _of(header, key, dict, where)
+    return found
+
+
+def _optional_whole(header: Mapping[str, Any], key: str, where: str) -> int | None:
+    value = header.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise InputError(f"{key} must be a whole number or null", where=where)
+    return value
+
+
+def _caveat(value: Any, where: str) -> Caveat:
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("code", "message", "cure")):
+        raise InputError("a caveat must have code, message and cure", where=where)
+    return Caveat(value["code"], value["message"], value["cure"])
+
+
+def _conditions(value: Mapping[str, Any], where: str) -> Conditions:
+    names = {each.name for each in fields(Conditions)}
+    missing = [name for name in ("hardware", "load", "lengths", "precision") if not isinstance(value.get(name), str)]
+    unknown = sorted(set(value) - names)
+    if missing or unknown:
+        what = f"conditions lack {', '.join(missing)}" if missing else f"unknown condition {unknown[0][:40]!r}"
+        raise InputError(what, where=where)
+    if not all(isinstance(each, str) for name, each in value.items() if name != "seeds"):
+        raise InputError("conditions must be texts", where=where)
+    seeds = value.get("seeds")
+    if seeds is not None and not (isinstance(seeds, list) and all(type(each) is int for each in seeds)):
+        raise InputError("the seeds of conditions must be whole numbers", where=where)
+    return Conditions(**{**value, "seeds": None if seeds is None else tuple(seeds)})
