@@ -54,6 +54,27 @@ def accelerator_option(function: F) -> F:
     return click.option("--accelerator", metavar="A", help=text)(function)
 
 
+def estimator_option(function: F) -> F:
+    """--estimator."""
+    text = "What times a step: measured coefficients, the ideal roofline, or a file."
+    kinds = "ideal|calibrated|FILE"
+    return click.option("--estimator", default="calibrated", show_default=True, metavar=kinds, help=text)(function)
+
+
+def seed_options(function: F) -> F:
+    """--seed and --seeds."""
+    first = click.option("--seed", type=WHOLE, default=0, show_default=True, help="The first seed.")
+    text = "Replicates, each with a seed and a draw of the coefficients of its own."
+    return first(click.option("--seeds", type=WHOLE, default=5, show_default=True, help=text)(function))
+
+
+def processes_option(function: F) -> F:
+    """--processes."""
+    return click.option(
+        "--processes", type=WHOLE, metavar="N", help="Default: all cores; results do not depend on it."
+    )(function)
+
+
 def _add(function: F, decorators: tuple[Callable[[F], F], ...]) -> F:
     for decorate in reversed(decorators):
         function = decorate(function)

@@ -50,7 +50,7 @@ def document(answer: Answer, target: Path) -> str:
         return answer.dumps() + "\n"
     from servewise.report.html import render_html
 
-    return render_html(answer)
+    return render_html(answer, title=f"servewise {answer.command}")
 
 
 def checked_target(output: str) -> Path:

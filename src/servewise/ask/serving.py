@@ -1,0 +1,166 @@
+"""From a deployment and a policy's name to a server that can run requests, with what its engine assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from servewise.ask.numbers import positive, whole
+from servewise.batching.policies import Continuous, Dynamic, Policy, Static
+from servewise.caveats import Caveat
+from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity
+from servewise.deployment.deployment import Deployment
+from servewise.deployment.engine import engine_profile
+from servewise.errors import InputError, UnknownName
+from servewise.simulate.arrivals import Arrivals, ClosedArrivals, OpenArrivals
+from servewise.units import format_bytes
+from servewise.workload.load import load_workload
+from servewise.workload.request import Request
+from servewise.workload.synthetic import ClosedLoop
+from servewise.workload.traces.trace import Trace
+from servewise.workload.workload import Workload
+
+POLICIES = ("static", "dynamic", "continuous")
+BATCH = 8  # slots of static and dynamic batching where none are given, as in the study
+WINDOW_S = 0.05
+PEEKED = 20_000
+
+Load = Workload | ClosedLoop
+WorkloadLike = str | Load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions:
+    """What policies take; ``slots`` None: the engine's own limit for continuous, 8 for the others."""
+
+    slots: int | None = None
+    window_s: float = WINDOW_S
+    reserve: bool = False
+    chunked: bool = True
+    prefix_cache: bool = False
+
+    def __post_init__(self) -> None:
+        if self.slots is not None:
+            whole(self.slots, "slots")
+        positive(self.window_s, "window")
+
+
+def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> Policy:
+    """The policy called static, dynamic or continuous, with the engine's limits where none are given."""
+    if name == "static":
+        return Static(options.slots or BATCH)
+    if name == "dynamic":
+        return Dynamic(options.slots or BATCH, options.window_s)
+    if name != "continuous":
+        raise UnknownName("policy", str(name), POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
+    usual = engine_profile(deployment.engine).batch_defaults(deployment.accelerator)
+    slots = options.slots or deployment.limits.max_sequences or usual.max_sequences
+    return Continuous(
+        max_sequences=slots,
+        max_batched_tokens=deployment.limits.max_batched_tokens or max(usual.max_batched_tokens, slots),
+        chunked_prefill=options.chunked,
+        reserve_output=options.reserve,
+        prefix_cache=options.prefix_cache,
+    )
+
+
+def describe(policy: Policy) -> str:
+    """The policy in words, for conditions."""
+    if isinstance(policy, Static):
+        return f"static, {policy.batch} slots"
+    if isinstance(policy, Dynamic):
+        return f"dynamic, {policy.batch} slots, window {policy.window_s:g} s"
+    parts = [f"continuous, {policy.max_sequences} slots, {policy.max_batched_tokens} tokens a step"]
+    parts += ["chunked prefill" if policy.chunked_prefill else "whole prompts"]
+    parts += ["reserved output"] * policy.reserve_output + ["prefix cache"] * policy.prefix_cache
+    return ", ".join(parts)
+
+
+def capacity_for_serving(deployment: Deployment) -> KvCapacity:
+    """The pool, or InputError where nothing fits: then there is nothing to run."""
+    capacity = kv_capacity(deployment)
+    if isinstance(capacity, DoesNotFit):
+        raise InputError(
+            f"{deployment.model.name} does not fit: {format_bytes(capacity.short_by_bytes)} short on each accelerator",
+            where=deployment.accelerator.title,
+            hint="more accelerators (--tp), fewer bits (--weights, --kv), or a shorter --max-context",
+        )
+    return capacity
+
+
+def workload_named(workload: WorkloadLike) -> Load:
+    """The workload of a built-in name, a workload file or a trace; a workload passes through."""
+    return load_workload(workload) if isinstance(workload, str) else workload
+
+
+def longest_context(deployment: Deployment) -> int | None:
+    """The longest sequence that the engine takes [tokens]."""
+    return deployment.limits.max_context_tokens or deployment.model.max_context_tokens
+
+
+class Door:
+    """The requests that an engine with the context ``longest`` takes, numbered anew; it refuses the others."""
+
+    def __init__(self, requests: Iterable[Request], longest: int | None) -> None:
+        self._requests = requests
+        self._longest = longest
+        self.refused = 0
+
+    def __iter__(self) -> Iterator[Request]:
+        longest = self._longest
+        for each in self._requests:
+            if longest is not None and each.prompt_tokens + each.output_tokens > longest:
+                self.refused += 1
+            else:
+                yield each._replace(serial=each.serial - self.refused) if self.refused else each
+
+
+def refused_count(requests: Iterable[Request], longest: int | None) -> int:
+    """How many an engine with that longest context refuses."""
+    return 0 if longest is None else sum(each.prompt_tokens + each.output_tokens > longest for each in requests)
+
+
+def refused_caveats(refused: int, total: int, longest: int | None) -> tuple[Caveat, ...]:
+    """What a reader must know about requests refused at the door."""
+    if not refused:
+        return ()
+    message = (
+        f"{refused} of {total} requests ({refused / total:.1%}) are longer than the context of {longest} tokens: "
+        "an engine refuses them; they count as rejected and load nothing"
+    )
+    return (Caveat("beyond-context", message, "a model of longer context, or --max-context with a scaled position"),)
+
+
+def shapes_of(workload: Load, seed: int) -> Iterator[Request]:
+    """The requests of ``seed``; of a closed loop those that its users will take, without times."""
+    return workload.shapes(seed) if isinstance(workload, ClosedLoop) else workload.requests(seed)
+
+
+def source_of(workload: Load, rate_per_s: float, seed: int, longest: int | None) -> tuple[Arrivals, Door]:
+    """The requests as they come at that rate (a closed loop has none), and the door that they pass."""
+    if isinstance(workload, ClosedLoop):
+        door = Door(workload.shapes(seed), longest)
+        return ClosedArrivals(door, workload.concurrency, workload.think_s), door
+    door = Door(workload.at_rate(rate_per_s).requests(seed), longest)
+    return OpenArrivals(door), door
+
+
+def is_seeded(workload: Load) -> bool:
+    """Whether another seed gives other requests; a trace is the same for all."""
+    return list(islice(shapes_of(workload, 0), 50)) != list(islice(shapes_of(workload, 1), 50))
+
+
+def caveats_of(workload: Load) -> tuple[Caveat, ...]:
+    """What was left out of a trace, or is inexact about it."""
+    return workload.caveats if isinstance(workload, Trace) else ()
+
+
+def lengths_of(workload: Load) -> str:
+    """Mean input and output of the first requests, for conditions."""
+    peeked = list(islice(shapes_of(workload, 0), PEEKED))
+    if not peeked:
+        raise InputError("has no requests", where=workload.title)
+    prompt = sum(each.prompt_tokens for each in peeked) / len(peeked)
+    output = sum(each.output_tokens for each in peeked) / len(peeked)
+    return f"mean {prompt:,.0f} tokens in, {output:,.0f} out"

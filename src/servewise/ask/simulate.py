@@ -1,0 +1,235 @@
+"""How long do requests wait and run under a policy, at which rates, and where does the server saturate?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from servewise.answer import Answer
+from servewise.ask.deploying import Options, conditions_of, deploy
+from servewise.ask.experiment import Experiment, Progress, run
+from servewise.ask.names import AcceleratorLike, ModelLike
+from servewise.ask.numbers import positives, whole
+from servewise.ask.serving import (
+    WINDOW_S,
+    Load,
+    PolicyOptions,
+    WorkloadLike,
+    capacity_for_serving,
+    caveats_of,
+    describe,
+    is_seeded,
+    lengths_of,
+    longest_context,
+    policy_named,
+    refused_caveats,
+    refused_count,
+    shapes_of,
+    workload_named,
+)
+from servewise.batching.policies import Policy
+from servewise.caveats import Caveat, unique
+from servewise.deployment.deployment import Deployment
+from servewise.errors import InputError
+from servewise.metrics.slo import Slo, parse_slo
+from servewise.metrics.summary import RunSummary
+from servewise.plan.saturation import Knee
+from servewise.plan.server import Server
+from servewise.simulate.unit_step import UnitStep
+from servewise.steptime.api import estimator_for
+from servewise.steptime.estimator import Estimator
+from servewise.workload.synthetic import ClosedLoop
+
+DEFAULT_SEEDS = 5
+MOST_SEEDS = 1000
+
+
+def simulate(
+    model: ModelLike,
+    accelerator: AcceleratorLike | None = None,
+    *,
+    workload: WorkloadLike,
+    policy: str | Iterable[str] = "continuous",
+    rate: float | Iterable[float] | None = None,
+    slots: int | None = None,
+    window: float = WINDOW_S,
+    reserve: bool = False,
+    chunked: bool = True,
+    prefix_cache: bool = False,
+    unit_step: bool = False,
+    seed: int = 0,
+    seeds: int = DEFAULT_SEEDS,
+    slo: str | Slo | None = None,
+    estimator: str = "calibrated",
+    run_dir: str | Path | None = None,
+    processes: int = 1,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Answer:
+    """Latencies, goodput and utilisation of one replica for each ``policy`` at each ``rate`` [requests/s].
+
+    ``workload``: a built-in name, a workload file, a trace, or a Workload; ``rate`` None: its own. ``slots``:
+    sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks for the whole answer are
+    taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step costs 1 s. Replicate i
+    of ``seeds`` has seed ``seed`` + i and the i-th draw of the estimator's coefficients; intervals are as
+    ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
+    below it. ``run_dir`` gets the first replicate of each row. More than one of ``processes`` needs the caller's script
+    to have ``if __name__ == "__main__":``.
+    """
+    deployment = deploy(model, accelerator, **options)
+    choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache)
+    policies = [policy_named(name, deployment, choices) for name in _names(policy)]
+    load = workload_named(workload)
+    rates = _rates(load, rate)
+    objective = parse_slo(slo) if isinstance(slo, str) else slo
+    seeded = is_seeded(load)
+    clock = UnitStep() if unit_step else estimator_for(deployment, estimator)
+    draws = () if unit_step else draws_of(deployment, estimator, whole(seeds, "seeds", most=MOST_SEEDS))
+    count = seeds if seeded or draws else 1
+    experiment = Experiment(
+        servers=tuple(_server(deployment, each, clock, load) for each in policies),
+        clocks=tuple(draws or [clock] * count),
+        workload=load,
+        seed=whole(seed, "seed", least=0),
+        longest=longest_context(deployment),
+        slo=objective,
+        conditions=replace(
+            conditions_of(
+                deployment,
+                load=_load(load, rates),
+                lengths=lengths_of(load),
+                estimator=clock.name,
+            ),
+            policy="; ".join(map(describe, policies)),
+            workload=load.title,
+            seeds=tuple(range(seed, seed + count)) if seeded else (seed,),
+        ),
+        run_dir=None if run_dir is None else Path(run_dir),
+    )
+    summaries, knees = run(experiment, rates, processes, progress, seeded=seeded, drawn=bool(draws))
+    return Answer(
+        command="simulate",
+        conditions=experiment.conditions,
+        result=_result(policies, rates, summaries, knees, objective, unit_step=unit_step),
+        caveats=unique(
+            clock.caveats
+            + caveats_of(load)
+            + _traced(load, seeded=seeded, drawn=bool(draws))
+            + _refused(experiment)
+            + _unstable(policies, rates, knees)
+        ),
+    )
+
+
+def draws_of(deployment: Deployment, estimator: str, count: int) -> tuple[Estimator, ...]:  # noqa: ARG001
+    """``count`` clocks within the spread of the coefficients; none where the estimator has no spread."""
+    return ()
+
+
+def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:
+    """The rates asked for; a closed loop has none, and one row."""
+    if not isinstance(load, ClosedLoop):
+        return positives(load.rate_per_s if rate is None else rate, "rate")
+    if rate is not None:
+        raise InputError(
+            "a closed loop has no rate", where="rate", hint="change its concurrency, or leave the rate out"
+        )
+    return (0.0,)
+
+
+def _load(load: Load, rates: Sequence[float]) -> str:
+    if isinstance(load, ClosedLoop):
+        return f"{load.concurrency} users in a closed loop"
+    return f"{', '.join(f'{each:g}' for each in rates)} requests/s"
+
+
+def _names(policy: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([policy] if isinstance(policy, str) else policy))
+
+
+def _server(deployment: Deployment, policy: Policy, clock: Estimator, load: Load) -> Server:
+    capacity = capacity_for_serving(deployment)
+    return Server(
+        policy=policy,
+        estimator=clock,
+        blocks=capacity.blocks,
+        block_tokens=capacity.block_tokens,
+        hash_block_tokens=load.hash_block_tokens,
+    )
+
+
+def _result(
+    policies: Sequence[Policy],
+    rates: Sequence[float],
+    summaries: dict[tuple[int, float], RunSummary],
+    knees: Sequence[Knee],
+    slo: Slo | None,
+    *,
+    unit_step: bool,
+) -> dict[str, Any]:
+    return {
+        "rows": [
+            _row(policy, rate, summaries[which, rate], knees[which])
+            for which, policy in enumerate(policies)
+            for rate in rates
+        ],
+        "knees": [
+            {"policy": policy.name, "low_per_s": knee.low_per_s, "high_per_s": knee.high_per_s}
+            for policy, knee in zip(policies, knees, strict=True)
+        ],
+        "slo": None if slo is None else slo_rows(slo),
+        "unit_step": unit_step,
+    }
+
+
+def slo_rows(slo: Slo) -> list[dict[str, Any]]:
+    """The SLO as JSON."""
+    return [{"metric": each.metric, "percentile": each.percentile, "limit_s": each.limit_s} for each in slo.bounds]
+
+
+def _row(policy: Policy, rate: float, summary: RunSummary, knee: Knee) -> dict[str, Any]:
+    return {
+        "policy": policy.name,
+        "rate_per_s": rate or summary.requests_per_s,
+        "ttft_s": summary.ttft.to_json(),
+        "tpot_s": summary.tpot.to_json(),
+        "itl_s": summary.itl.to_json(),
+        "e2e_s": summary.e2e.to_json(),
+        "utilisation": summary.utilisation,
+        "output_tokens_per_s": summary.output_tokens_per_s,
+        "goodput_per_s": summary.goodput_per_s,
+        "completed": summary.completed,
+        "rejected": summary.rejected,
+        "preemptions": summary.preemptions,
+        "stable": rate < knee.low_per_s,
+        "slots": policy.slots,
+        "requests_per_s": summary.requests_per_s,
+    } | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
+
+
+def _traced(load: Load, *, seeded: bool, drawn: bool) -> tuple[Caveat, ...]:
+    if seeded:
+        return ()
+    of = "from its own spread over time" + (" and from that of the coefficients" if drawn else "")
+    message = f"{load.title} is replayed as it came, whatever the seed: intervals are {of}"
+    return (Caveat("replayed-trace", message, "a synthetic workload of the same lengths varies with the seed"),)
+
+
+def _refused(experiment: Experiment) -> tuple[Caveat, ...]:
+    requests = list(shapes_of(experiment.workload, experiment.seed))
+    return refused_caveats(refused_count(requests, experiment.longest), len(requests), experiment.longest)
+
+
+def _unstable(policies: Sequence[Policy], rates: Sequence[float], knees: Sequence[Knee]) -> tuple[Caveat, ...]:
+    return tuple(
+        Caveat(
+            "unstable",
+            f"{policy.name}: unstable above {knee.low_per_s:.3g} requests/s (knee {knee.low_per_s:.3g} to "
+            f"{knee.high_per_s:.3g}): p95 grows with the length of the run",
+            "a lower rate, more replicas, or more slots and KV memory",
+        )
+        for policy, knee in zip(policies, knees, strict=True)
+        if max(rates) >= knee.low_per_s
+    )

@@ -1,0 +1,40 @@
+"""``servewise simulate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from servewise.cli.options import deployment_options, estimator_option, processes_option, seed_options
+from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.quantities import DURATION, PER_S, WHOLE, Several
+from servewise.cli.showing import Show, answering
+
+
+@click.command("simulate")
+@deployment_options
+@click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option("--policy", default="continuous", show_default=True, metavar="static,dynamic,continuous")
+@click.option("--rate", type=Several(PER_S), metavar="R,...", help="Requests/s; default: the workload's own.")
+@click.option("--slots", type=WHOLE, metavar="N", help="Sequences at once; default: the engine's limit, 8 for others.")
+@click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")
+@click.option("--reserve/--no-reserve", help="Take the blocks of the whole answer at admission.")
+@click.option("--chunked/--no-chunked", default=True, show_default=True, help="Prompts may be split over steps.")
+@click.option("--prefix-cache/--no-prefix-cache", help="Reuse the blocks of shared prefixes.")
+@click.option("--unit-step", is_flag=True, help="Every step costs 1 s, so that latencies read in steps.")
+@click.option("--slo", metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms"; goodput counts what meets it.')
+@seed_options
+@estimator_option
+@click.option("--run-dir", metavar="D", help="Keep the records of each row's first replicate in this folder.")
+@processes_option
+@answering
+def command(show: Show, *, model: str, accelerator: str | None, policy: str, **options: Any) -> None:
+    """How long do requests to MODEL wait and run under a policy, and at which rate does it saturate?"""
+    from servewise.ask.simulate import simulate
+
+    names = [name.strip() for name in policy.split(",")]
+    options["processes"] = options["processes"] or usable_cores()
+    with progress_bar("simulating") as progress:
+        answer = simulate(model, accelerator, policy=names, progress=progress, **options)
+    show(answer)

@@ -1,0 +1,82 @@
+"""Where a server saturates: the rate of completions when requests are always waiting.
+
+A queue is stable only below it: above, it grows for as long as the run lasts, and so does every percentile. Measured on
+a backlog (all requests there from the start), between a fifth and four fifths of the completions, so that neither the
+filling nor the emptying of the slots counts; cut into segments for an interval (batch means, Schmeiser 1982).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, isnan
+
+from servewise.metrics.percentiles import Interval
+from servewise.metrics.replicas import interval, mean
+from servewise.plan.server import Server
+from servewise.records.columns import COMPLETED, RequestColumns
+from servewise.workload.request import Request
+
+FIRST, LAST = 0.2, 0.8
+SEGMENTS = 10
+FILLINGS = 20  # times that a backlog fills the slots
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The saturation rate [requests/s] as an interval."""
+
+    low_per_s: float
+    high_per_s: float
+
+    @property
+    def middle_per_s(self) -> float:
+        """Its middle."""
+        return (self.low_per_s + self.high_per_s) / 2
+
+
+def saturation(server: Server, requests: Sequence[Request]) -> Knee:
+    """The knee of ``server`` for requests of these lengths in this order; zeros where none completes."""
+    run = server.run(backlog(requests, FILLINGS * server.policy.slots))
+    return knee_of(run.requests)
+
+
+def backlog(requests: Sequence[Request], least: int) -> list[Request]:
+    """The requests, all there at the start; repeated until there are ``least``."""
+    times = max(1, ceil(least / max(len(requests), 1)))
+    return [each._replace(serial=serial, arrival_s=0.0) for serial, each in enumerate(list(requests) * times)]
+
+
+def knee_of(columns: RequestColumns) -> Knee:
+    """The knee from the records of a backlog: completions per second over segments of equal time."""
+    ends = [end for end, status in zip(columns.end_s, columns.status, strict=True) if status == COMPLETED]
+    first, last = (ends[int(share * (len(ends) - 1))] for share in (FIRST, LAST)) if ends else (0.0, 0.0)
+    if last <= first:
+        rate = len(ends) / ends[-1] if ends and ends[-1] > 0 else 0.0
+        return Knee(rate, rate)
+    marks = [first + (last - first) * part / SEGMENTS for part in range(SEGMENTS)] + [last]
+    ended = [bisect_right(ends, mark) for mark in marks]
+    seconds = (last - first) / SEGMENTS
+    return _around((ended[-1] - ended[0]) / (last - first), interval([(b - a) / seconds for a, b in pairwise(ended)]))
+
+
+def together(knees: Sequence[Knee], *, shrink: bool) -> Knee:
+    """The knee of replicas: their mean, as wide as their own widths and their spread say.
+
+    ``shrink``: the spread is of seeds alone, whose mean grows certain with their number; that of coefficients does not.
+    """
+    middles = [each.middle_per_s for each in knees]
+    own = mean([(each.high_per_s - each.low_per_s) / 2 for each in knees])
+    between = interval(middles)
+    spread = (between[1] - between[0]) / 2 * (1 if shrink else len(knees) ** 0.5) if between else 0.0
+    reach = float((own**2 / (len(knees) if shrink else 1) + spread**2) ** 0.5)
+    centre = mean(middles)
+    return Knee(max(centre - reach, 0.0), centre + reach)
+
+
+def _around(rate: float, found: Interval | None) -> Knee:
+    reach = (found[1] - found[0]) / 2 if found else 0.0
+    reach = 0.0 if isnan(reach) else reach
+    return Knee(max(rate - reach, 0.0), rate + reach)
