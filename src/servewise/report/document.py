@@ -51,7 +51,9 @@ def answer_from(document: object, *, where: str = "document") -> Answer:
     command = _command(document.get("schema"), where)
     unknown = sorted(set(document) - _KEYS)
     if unknown:
-        raise InputError(f"unknown key {clean(str(unknown[0]))!r}", where=where, hint=f"known: {', '.join(sorted(_KEYS))}")
+        raise InputError(
+            f"unknown key {clean(str(unknown[0]))!r}", where=where, hint=f"known: {', '.join(sorted(_KEYS))}"
+        )
     result = document.get("result")
     if not isinstance(result, Mapping):
         raise InputError("'result' is missing or not an object", where=where, hint=_HINT)

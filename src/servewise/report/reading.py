@@ -35,6 +35,12 @@ def positive(value: object) -> float | None:
     return found if found is not None and found > 0 else None
 
 
+def plottable(value: object) -> float | None:
+    """``value`` where an axis can hold it: between 1e-12 and 1e15; what lies beyond is no measurement of anything."""
+    found = number(value)
+    return found if found is not None and 1e-12 <= found <= 1e15 else None
+
+
 def clean(value: str) -> str:
     """``value`` without control characters, lone surrogates and direction overrides; very long text is cut.
 

@@ -34,7 +34,7 @@ def count(value: object) -> str:
     found = number(value)
     if found is None:
         return UNKNOWN
-    return f"{found:,.0f}" if abs(found) < 1e7 else format_count(found) if abs(found) < 1e18 else f"{found:.2e}"
+    return f"{found:,.0f}" if abs(found) < 1e10 else format_count(found) if abs(found) < 1e18 else f"{found:.2e}"
 
 
 def seconds(value: object) -> str:
@@ -68,12 +68,16 @@ def rate(value: object) -> str:
 
 
 def percent(value: object) -> str:
-    """A share as a percentage."""
+    """A share as a percentage.
+
+    >>> percent(1.0), percent(0.6)
+    ('100%', '60.0%')
+    """
     found = number(value)
     if found is None:
         return UNKNOWN
     scaled = found * 100
-    return f"{scaled:.0f}%" if scaled == round(scaled) or abs(scaled) >= 100 else f"{scaled:.1f}%"
+    return f"{scaled:.0f}%" if scaled == 0 or abs(scaled) >= 99.95 else f"{scaled:.1f}%"
 
 
 def dollars(value: object) -> str:

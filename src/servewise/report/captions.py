@@ -1,0 +1,79 @@
+"""Conditions and caveats in words: what stands before and after every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servewise.caveats import Caveat
+from servewise.conditions import Conditions
+from servewise.report.reading import clean
+
+_ABSENT = ("none", "n/a", "-", "")
+_WORDS = {
+    "model": "Model",
+    "hardware": "Hardware",
+    "parallelism": "Parallelism",
+    "precision": "Precision",
+    "engine": "Engine",
+    "estimator": "Step times",
+    "policy": "Policy",
+    "workload": "Workload",
+    "load": "Load",
+    "lengths": "Lengths",
+    "seeds": "Seeds",
+    "version": "Servewise",
+}
+
+
+def caption(conditions: Conditions) -> str:
+    """The conditions in one line, for under a figure and over a table."""
+    parts = [
+        _known(str(conditions)),
+        conditions.workload,
+        _labelled("step times", conditions.estimator),
+        _seeds(conditions),
+    ]
+    return clean("; ".join(part for part in parts if part))
+
+
+def condition_pairs(conditions: Conditions) -> list[tuple[str, str]]:
+    """Name and value of each condition that applies."""
+    values = {name: getattr(conditions, name) for name in _WORDS}
+    values["seeds"] = seed_list(conditions.seeds) if conditions.seeds else None
+    return [(_WORDS[name], clean(value)) for name, value in values.items() if value not in (None, *_ABSENT)]
+
+
+def caveat_lines(caveats: Sequence[Caveat]) -> list[tuple[str, str]]:
+    """What is doubtful, and its cure, of each caveat."""
+    return [(sentence(caveat.message), sentence(caveat.cure)) for caveat in caveats]
+
+
+def seed_list(seeds: Sequence[int]) -> str:
+    """Seeds in short: ``0 to 9`` for a run of them.
+
+    >>> seed_list((0, 1, 2)), seed_list((7,)), seed_list((1, 5))
+    ('0 to 2', '7', '1, 5')
+    """
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def _seeds(conditions: Conditions) -> str:
+    return f"seeds {seed_list(conditions.seeds)}" if conditions.seeds else ""
+
+
+def _labelled(label: str, value: str | None) -> str:
+    return f"{label}: {value}" if value else ""
+
+
+def _known(line: str) -> str:
+    """The line without the parts that do not apply ("none")."""
+    return ", ".join(part for part in line.split(", ") if part not in _ABSENT)
+
+
+def sentence(found: str) -> str:
+    """``found`` with a capital and a full stop."""
+    words = clean(found).strip()
+    words = words[:1].upper() + words[1:]
+    return words if not words or words.endswith((".", "!", "?", ":")) else words + "."

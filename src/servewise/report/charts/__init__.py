@@ -1,0 +1,1 @@
+"""Charts: pure functions from data to SVG text, one file each, drawn by matplotlib without pyplot."""

@@ -1,0 +1,19 @@
+"""A figure: a chart that cannot leave without its conditions, nor without its numbers as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servewise.conditions import Conditions
+from servewise.report.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``svg`` is the chart, ``conditions`` go into its caption, ``table`` holds the same numbers as text."""
+
+    title: str
+    svg: str
+    conditions: Conditions
+    table: Table
+    note: str = ""

@@ -1,0 +1,26 @@
+"""From an answer to its figures: each file reads one command's keys and hands plain data to a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from servewise.answer import Answer
+from servewise.report.charts.figure import Figure
+from servewise.report.figures import plan, prefix, simulate, size, speculate, steptime, study
+
+_BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
+    "size": size.figures,
+    "steptime": steptime.figures,
+    "simulate": simulate.figures,
+    "bench": simulate.measured_figures,
+    "speculate": speculate.figures,
+    "prefix": prefix.figures,
+    "plan": plan.figures,
+    "study": study.figures,
+}
+
+
+def figures_of(answer: Answer) -> list[Figure]:
+    """The figures of ``answer``; those whose data are not there are left out."""
+    drawn = _BY_COMMAND.get(answer.command)
+    return drawn(answer) if drawn else []

@@ -1,0 +1,155 @@
+"""The first thing to read of an answer: the sentence, what binds, and the few numbers that matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servewise.answer import Answer
+from servewise.report.captions import sentence
+from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
+from servewise.report.tables.plan import title_of
+from servewise.report.tables.size import verdict
+from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, quantity, rate, seconds, size, times
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number with its unit, under its label."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """``text`` is the answer, ``detail`` what binds or why; ``good`` is False where nothing meets the aim."""
+
+    text: str
+    detail: str = ""
+    numbers: tuple[Number, ...] = ()
+    good: bool = True
+
+
+def headline(answer: Answer) -> Headline | None:
+    """The headline of an answer, None for a command that has none."""
+    found = _BY_COMMAND.get(answer.command)
+    made = found(answer.result) if found else None
+    return made if made and made.text else None
+
+
+def _plan(result: Row) -> Headline:
+    recommended = mapping(result.get("recommendation"))
+    if not recommended:
+        return _closest(result)
+    winner = next(iter(rows(result, "ranking")), {})
+    numbers = _numbers(recommended) or _plan_numbers(winner)
+    deployment = recommended.get("deployment") or winner.get("deployment")
+    words = text(recommended.get("text")) or f"Serve it on {title_of(deployment)}."
+    binds = text(recommended.get("binds")) or text(winner.get("bound"))
+    return Headline(words, f"What binds: {sentence(binds)}" if binds else "", numbers)
+
+
+def _closest(result: Row) -> Headline:
+    closest = result.get("closest")
+    words = text(mapping(closest).get("text")) or (title_of(closest) if closest else "")
+    deployment = mapping(closest).get("deployment")
+    words = words if words not in ("", UNKNOWN) else (title_of(deployment) if deployment else "")
+    detail = f"The closest: {sentence(words)}" if words else ""
+    return Headline("No deployment meets the target.", detail, _numbers(mapping(closest)), good=False)
+
+
+def _numbers(found: Row) -> tuple[Number, ...]:
+    return tuple(
+        Number(text(each.get("label")), quantity(each.get("value"), each.get("unit")))
+        for each in rows(found, "numbers")[:3]
+    )
+
+
+def _plan_numbers(winner: Row) -> tuple[Number, ...]:
+    pairs = (
+        ("requests/s within the target", rate(winner.get("max_rate_per_s"))),
+        ("per million output tokens", dollars(winner.get("usd_per_million_output_tokens"))),
+        ("TTFT p95", seconds(percentile(winner.get("ttft_s"), "p95"))),
+    )
+    return _known(pairs)
+
+
+def _known(pairs: tuple[tuple[str, str], ...]) -> tuple[Number, ...]:
+    return tuple(Number(label, value) for label, value in pairs if value != UNKNOWN)
+
+
+def _size(result: Row) -> Headline:
+    words = verdict(result)
+    pairs = (
+        ("weights on each accelerator", size(result.get("weight_bytes"))),
+        ("KV tokens", count(result.get("kv_tokens"))),
+        ("sequences at once", count(result.get("max_sequences"))),
+    )
+    said = "" if words == UNKNOWN else f"It {words}."
+    return Headline(said, "", _known(pairs), good=result.get("fits") is not False)
+
+
+def _steptime(result: Row) -> Headline:
+    found = rows(result, "rows")
+    if not found:
+        return Headline("")
+    first, last = found[0], found[-1]
+    words = f"A step takes {seconds(first.get('step_s'))} at batch {count(first.get('batch'))}"
+    if last is not first:
+        words += f" and {seconds(last.get('step_s'))} at {count(last.get('batch'))}"
+    bounds = list(dict.fromkeys(text(row.get("bound")) for row in found))
+    detail = f"Bound by {', then '.join(filter(None, bounds))}." if any(bounds) else ""
+    return Headline(words + ".", detail, _known((("ridge batch", figure(result.get("ridge_batch"))),)))
+
+
+def _simulate(result: Row) -> Headline:
+    knees = [
+        f"{text(knee.get('policy'))} {rate(knee.get('low_per_s'))} to {rate(knee.get('high_per_s'))}"
+        for knee in rows(result, "knees")
+        if number(knee.get("low_per_s")) is not None or number(knee.get("high_per_s")) is not None
+    ]
+    return Headline(f"Saturates at {', '.join(knees)} requests/s." if knees else "")
+
+
+def _speculate(result: Row) -> Headline:
+    gain, best = number(result.get("speedup")), count(result.get("best_k"))
+    if gain is None:
+        return Headline("")
+    if gain <= 1:
+        return Headline(f"Speculation does not pay: at best {times(gain)}.", good=False)
+    return Headline(f"Draft {best} tokens at a time: {times(gain)}.")
+
+
+def _prefix(result: Row) -> Headline:
+    share = percent(result.get("hit_rate"))
+    pairs = (
+        ("without a cache", dollars(result.get("cost_usd"))),
+        ("with the cache", dollars(result.get("cost_with_cache_usd"))),
+    )
+    return Headline("" if share == UNKNOWN else f"{share} of the prompt tokens can be reused.", "", _known(pairs))
+
+
+def _study(result: Row) -> Headline:
+    verdicts = [row.get("agrees") for table in rows(result, "tables") for row in rows(table, "rows")]
+    judged = [each for each in verdicts if isinstance(each, bool)]
+    agree = result.get("all_agree") is True
+    if not judged and not agree:
+        return Headline("")
+    return Headline(f"{sum(judged)} of {len(judged)} rows of the study agree.", good=agree)
+
+
+def _compare(result: Row) -> Headline:
+    found = [text(row.get("verdict")) for row in rows(result, "rows")]
+    return Headline(f"{len(items(found))} metrics compared." if found else "")
+
+
+_BY_COMMAND = {
+    "plan": _plan,
+    "size": _size,
+    "steptime": _steptime,
+    "simulate": _simulate,
+    "speculate": _speculate,
+    "prefix": _prefix,
+    "study": _study,
+    "compare": _compare,
+}

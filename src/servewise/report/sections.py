@@ -1,0 +1,82 @@
+"""Answers in order, each under its name: what every kind of report walks through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from servewise.answer import Answer
+from servewise.caveats import Caveat, unique
+from servewise.errors import InputError
+from servewise.report.document import answer_from
+from servewise.report.reading import text
+
+Answers = Answer | Sequence[Answer] | Mapping[str, Answer]
+
+_TITLES = {
+    "size": "What fits",
+    "steptime": "Time of one step",
+    "simulate": "Latency under load",
+    "bench": "Measured latency",
+    "speculate": "Speculative decoding",
+    "prefix": "Prefix reuse",
+    "plan": "The plan",
+    "study": "The study again",
+    "compare": "Two runs compared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One answer under a title."""
+
+    title: str
+    answer: Answer
+
+
+def sections_of(answers: Answers) -> tuple[Section, ...]:
+    """The sections of what a report was given; an answer made of answers (``demo``) is taken apart."""
+    if isinstance(answers, Answer):
+        return _parts(answers) or (Section(_title(answers), answers),)
+    if isinstance(answers, Mapping):
+        return tuple(each for name, answer in answers.items() for each in _named(str(name), answer))
+    return tuple(each for answer in answers for each in sections_of(answer))
+
+
+def caveats_of(sections: Iterable[Section]) -> tuple[Caveat, ...]:
+    """Every section's caveats, each once."""
+    return unique(tuple(caveat for section in sections for caveat in section.answer.caveats))
+
+
+def _title(answer: Answer) -> str:
+    return _TITLES.get(answer.command, answer.command[:1].upper() + answer.command[1:])
+
+
+def _named(name: str, answer: Answer) -> tuple[Section, ...]:
+    title = _TITLES.get(name) or text(name.replace("_", " "), answer.command)
+    return _parts(answer) or (Section(title[:1].upper() + title[1:], answer),)
+
+
+def _parts(answer: Answer) -> tuple[Section, ...]:
+    """The answers within an answer's result, where there are any; its own caveats go to the first."""
+    found = answer.result.get("sections", answer.result)
+    if not isinstance(found, Mapping):
+        return ()
+    named = {str(name): _answer(value) for name, value in found.items()}
+    parts = [each for name, inner in named.items() if inner is not None for each in _named(name, inner)]
+    if parts and answer.caveats:
+        first = parts[0].answer
+        merged = Answer(first.command, first.conditions, first.result, unique((*answer.caveats, *first.caveats)))
+        parts[0] = Section(parts[0].title, merged)
+    return tuple(parts)
+
+
+def _answer(value: object) -> Answer | None:
+    if isinstance(value, Answer):
+        return value
+    if not isinstance(value, Mapping) or "schema" not in value:
+        return None
+    try:
+        return answer_from(value)
+    except InputError:
+        return None

@@ -1,0 +1,27 @@
+"""Each command's result as tables: one file a command, shared by terminal, HTML and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from servewise.report.reading import Row
+from servewise.report.table import Table
+from servewise.report.tables import bench, compare, plan, prefix, simulate, size, speculate, steptime, study, unknown
+
+_BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
+    "size": size.tables,
+    "steptime": steptime.tables,
+    "simulate": simulate.tables,
+    "bench": bench.tables,
+    "speculate": speculate.tables,
+    "prefix": prefix.tables,
+    "plan": plan.tables,
+    "study": study.tables,
+    "compare": compare.tables,
+}
+
+
+def tables_of(command: str, result: Mapping[str, Any]) -> tuple[Table, ...]:
+    """The tables of a result; those of a command without its own drawing show its plain values."""
+    return tuple(table for table in _BY_COMMAND.get(command, unknown.tables)(result) if table.cells)

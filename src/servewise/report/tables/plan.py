@@ -1,0 +1,85 @@
+"""Tables of ``plan``: the ranking, why each loser lost, and what moves the winner."""
+
+from __future__ import annotations
+
+from servewise.report.reading import Row, mapping, percentile, rows, text
+from servewise.report.table import Column, Table, build
+from servewise.report.wording import UNKNOWN, count, dollars, figure, rate, seconds, size, times
+
+_PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy", "engine")
+
+
+def tables(result: Row) -> tuple[Table, ...]:
+    """Ranking, reasons, rejected deployments, sensitivity, precisions."""
+    return (_ranking(result), _reasons(result), _rejected(result), _sensitivity(result), precisions(result))
+
+
+def title_of(deployment: object) -> str:
+    """A deployment's title, or its parts in one line."""
+    parts = mapping(deployment)
+    found = text(deployment)
+    return found or ", ".join(text(parts.get(name)) for name in _PARTS if text(parts.get(name))) or UNKNOWN
+
+
+def _ranking(result: Row) -> Table:
+    places = {id(row): place for place, row in enumerate(rows(result, "ranking"), start=1)}
+    columns = (
+        Column("#", lambda row: str(places[id(row)])),
+        Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
+        Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
+        Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
+        Column("TTFT p95", lambda row: seconds(percentile(row.get("ttft_s"), "p95"))),
+        Column("TPOT p95", lambda row: seconds(percentile(row.get("tpot_s"), "p95"))),
+        Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
+        Column("Bound by", lambda row: text(row.get("bound"), UNKNOWN), prose=True),
+    )
+    return build("Deployments, best first", columns, rows(result, "ranking"), marks=lambda row: _first(places[id(row)]))
+
+
+def _first(place: int) -> str:
+    return "good" if place == 1 else ""
+
+
+def _reasons(result: Row) -> Table:
+    found = [dict(row, place=place) for place, row in enumerate(rows(result, "ranking"), start=1)]
+    columns = (
+        Column("#", lambda row: str(row["place"])),
+        Column("Why it stands there", lambda row: text(row.get("why")), prose=True),
+    )
+    return build("Reasons", columns, [row for row in found if text(row.get("why"))])
+
+
+def _rejected(result: Row) -> Table:
+    columns = (
+        Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
+        Column("Why not", lambda row: text(row.get("why")), prose=True),
+    )
+    return build("Ruled out", columns, rows(result, "rejected"))
+
+
+def _sensitivity(result: Row) -> Table:
+    columns = (
+        Column("Input", lambda row: text(row.get("input"), UNKNOWN), prose=True),
+        Column("Change", lambda row: text(row.get("change"), UNKNOWN)),
+        Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
+        Column("Against the plan", lambda row: times(row.get("ratio"))),
+    )
+    return build("How far the winner moves", columns, rows(result, "sensitivity"))
+
+
+def precisions(result: Row) -> Table:
+    """Bytes, speed and known quality of each precision."""
+    columns = (
+        Column("Precision", lambda row: text(row.get("name"), UNKNOWN), prose=True),
+        Column("Weights", lambda row: size(row.get("weight_bytes"))),
+        Column("KV per token", lambda row: size(row.get("kv_bytes_per_token"))),
+        Column("Step", lambda row: seconds(row.get("step_s"))),
+        Column("Tokens/s", lambda row: rate(row.get("tokens_per_s"))),
+        Column("Quality", _quality, prose=True),
+    )
+    return build("Precision: bytes against speed", columns, rows(result, "precisions"))
+
+
+def _quality(row: Row) -> str:
+    quality = mapping(row.get("quality"))
+    return f"{text(quality.get('metric'))} {figure(quality.get('value'))}" if quality else UNKNOWN

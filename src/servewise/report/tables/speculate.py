@@ -1,0 +1,35 @@
+"""Tables of ``speculate``: speed-up by draft length, and by acceptance rate and draft cost."""
+
+from __future__ import annotations
+
+from servewise.report.reading import Row, number, rows
+from servewise.report.table import Column, Table, build
+from servewise.report.wording import count, figure, times
+
+
+def tables(result: Row) -> tuple[Table, ...]:
+    """The draft lengths, and the best of them by acceptance."""
+    return (_lengths(result), _acceptance(result))
+
+
+def _lengths(result: Row) -> Table:
+    found = rows(result, "rows")
+    by_batch = any("batch" in row for row in found)
+    best = {} if by_batch else {number(result.get("best_k")): "good"}
+    columns = (
+        Column("Batch", lambda row: count(row.get("batch"))),
+        Column("Draft tokens K", lambda row: count(row.get("k"))),
+        Column("Tokens per verification", lambda row: figure(row.get("tokens_per_verification"))),
+        Column("Speed-up", lambda row: times(row.get("speedup"))),
+    )
+    return build("Speed-up by draft length", columns, found, marks=lambda row: best.get(number(row.get("k")), ""))
+
+
+def _acceptance(result: Row) -> Table:
+    columns = (
+        Column("Acceptance", lambda row: figure(row.get("acceptance"))),
+        Column("Draft cost (target steps)", lambda row: figure(row.get("draft_cost"))),
+        Column("Best K", lambda row: count(row.get("best_k"))),
+        Column("Speed-up", lambda row: times(row.get("speedup"))),
+    )
+    return build("Best draft length by acceptance", columns, rows(result, "by_acceptance"))
