@@ -22,6 +22,7 @@ from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.student import t_quantile
 
 Floats = NDArray[np.float64]
+Estimate = tuple[float, Interval | None]
 SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 NAMES = ("mean", *SHARES)
 MOST_BLOCKS, FEWEST_IN_BLOCK, FEWEST_VALUES = 20, 10, 20
@@ -45,6 +46,34 @@ def percentiles(values: Floats, weights: Floats | None = None) -> Percentiles:
     mean = float(np.average(values, weights=weights))
     ci95 = {} if len(values) < FEWEST_VALUES else _intervals(values, weights, ranked, mass, found, mean)
     return Percentiles(mean=mean, n=round(float(mass[-1])), ci95=ci95, **found)
+
+
+def weighted_mean(values: Floats, weights: Floats) -> Estimate:
+    """The mean of ``values`` in order of time, weighted, with its 95% interval from blocks of equal weight."""
+    total = float(weights.sum())
+    if total <= 0:
+        return math.nan, None
+    mean = float(values @ weights) / total
+    if len(values) < FEWEST_VALUES:
+        return mean, None
+    starts, sizes = blocks(len(values), weights)
+    reach = t_quantile(0.975, len(starts) - 1) * _deviation(values - mean, weights, starts, sizes)
+    return mean, (mean - reach, mean + reach)
+
+
+def rate(since_s: Floats, counts: Floats, duration_s: float) -> Estimate:
+    """``counts`` that came at ``since_s`` seconds, per second of ``duration_s``, with its 95% interval.
+
+    The interval is Student's over 20 equal slices of the time. Without duration the rate is 0.
+    """
+    if duration_s <= 0:
+        return 0.0, None
+    mean = float(counts.sum()) / duration_s
+    if len(counts) < FEWEST_VALUES:
+        return mean, None
+    slices = np.histogram(since_s, MOST_BLOCKS, (0.0, duration_s), weights=counts)[0] / (duration_s / MOST_BLOCKS)
+    reach = t_quantile(0.975, MOST_BLOCKS - 1) * float(slices.std(ddof=1)) / math.sqrt(MOST_BLOCKS)
+    return mean, (mean - reach, mean + reach)
 
 
 def quantile(ranked: Floats, mass: Floats, share: float) -> float:

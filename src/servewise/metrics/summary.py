@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from servewise.errors import InputError
 from servewise.metrics import latency
 from servewise.metrics.goodput import attained
 from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.replicas import interval, mean, pool_percentiles
-from servewise.metrics.sample import percentiles
+from servewise.metrics.sample import Estimate, percentiles, rate, weighted_mean
 from servewise.metrics.slo import Slo
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
 
+Ints = NDArray[np.int64]
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 RATES = ("utilisation", "requests_per_s", "output_tokens_per_s", "goodput_per_s")
 COUNTS = ("completed", "rejected", "unfinished", "failed", "preemptions")
@@ -28,8 +29,8 @@ class RunSummary:
 
     ``duration_s`` runs from the first scheduled request to the last end; the rates are completions and their tokens
     over it. ``utilisation`` is active sequence-steps over slots x busy steps. ``goodput_per_s`` counts the requests
-    that meet the SLO, None without one. ``failed`` holds the cancelled too. ``ci95`` has the
-    intervals of the rates and the utilisation where several runs were pooled.
+    that meet the SLO, None without one. ``failed`` holds the cancelled too. ``ci95`` has the intervals of the rates and
+    the utilisation, by name.
     """
 
     ttft: Percentiles
@@ -53,8 +54,8 @@ def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: 
     """The summary of one run, intervals from its own spread over blocks of time (see ``sample``)."""
     rows = latency.completed_by_schedule(requests)
     duration = duration_s(requests)
-    tokens = int(latency.ints(requests.output_tokens)[rows].sum())
-    good = None if slo is None else int(attained(requests, slo).sum())
+    rates = _rates(requests, rows, duration, slo)
+    used, used_ci95 = utilisation(steps, slots)
     status = np.bincount(latency.ints(requests.status), minlength=UNFINISHED + 1)
     gaps = latency.tpot(requests)[rows]
     return RunSummary(
@@ -62,17 +63,28 @@ def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: 
         tpot=percentiles(gaps[~np.isnan(gaps)]),
         itl=itl(requests, steps),
         e2e=percentiles(latency.e2e(requests)[rows]),
-        utilisation=utilisation(steps, slots),
-        requests_per_s=_rate(len(rows), duration),
-        output_tokens_per_s=_rate(tokens, duration),
-        goodput_per_s=None if good is None else _rate(good, duration),
+        utilisation=used,
+        requests_per_s=rates["requests_per_s"][0],
+        output_tokens_per_s=rates["output_tokens_per_s"][0],
+        goodput_per_s=rates["goodput_per_s"][0] if slo else None,
         completed=len(rows),
         rejected=int(status[REJECTED]),
         unfinished=int(status[UNFINISHED]),
         failed=int(status.sum() - status[COMPLETED] - status[REJECTED] - status[UNFINISHED]),
         preemptions=int(latency.ints(requests.preemptions).sum()),
         duration_s=duration,
+        ci95={name: pair for name, (_, pair) in (rates | {"utilisation": (used, used_ci95)}).items() if pair},
     )
+
+
+def _rates(requests: RequestColumns, rows: Ints, duration: float, slo: Slo | None) -> dict[str, Estimate]:
+    """What completed, its tokens, and what met the SLO, per second."""
+    tokens = latency.ints(requests.output_tokens)[rows].astype(np.float64)
+    counts = {"requests_per_s": np.ones(len(rows)), "output_tokens_per_s": tokens}
+    if slo is not None:
+        counts["goodput_per_s"] = attained(requests, slo)[rows].astype(np.float64)
+    since_s = latency.floats(requests.end_s)[rows] - latency.floats(requests.scheduled_s).min(initial=np.inf)
+    return {name: rate(since_s, count, duration) for name, count in counts.items()}
 
 
 def duration_s(requests: RequestColumns) -> float:
@@ -89,21 +101,16 @@ def itl(requests: RequestColumns, steps: StepColumns) -> Percentiles:
     return percentiles(*latency.itl_of_steps(steps))
 
 
-def utilisation(steps: StepColumns, slots: int) -> float:
-    """Active sequence-steps over slots x busy steps: the share of slots that made a token; NaN without steps.
+def utilisation(steps: StepColumns, slots: int) -> Estimate:
+    """Active sequence-steps over slots x busy steps, with its interval: the share of slots that made a token.
 
     A static batch's finished sequences hold a slot and make none. Where ``active`` was not recorded, the decoding
-    sequences stand for it.
+    sequences stand for it. NaN without steps.
     """
     if slots < 1:
         raise InputError(f"utilisation needs at least one slot, not {slots}")
-    count = latency.ints(steps.steps)
     active = latency.ints(steps.active if len(steps.active) == len(steps) else steps.decode_sequences)
-    return float(active @ count) / (slots * float(count.sum())) if len(count) else math.nan
-
-
-def _rate(count: float, duration: float) -> float:
-    return count / duration if duration > 0 else 0.0
+    return weighted_mean(active / slots, latency.ints(steps.steps).astype(np.float64))
 
 
 def pool(summaries: Sequence[RunSummary]) -> RunSummary:
