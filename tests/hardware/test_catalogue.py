@@ -10,7 +10,8 @@ import pytest
 from servewise.errors import UnknownName
 from servewise.hardware.accelerator import Accelerator, Quantity
 from servewise.hardware.catalogue import CATALOGUE_FILE, catalogue, load_accelerator
-from servewise.hardware.toml_file import parse_catalogue, read_toml
+from servewise.hardware.toml_file import parse_catalogue
+from servewise.tables import read_toml
 
 MEASURED_SYSTEMS = {"a100-80gb", "h100-sxm", "h200", "l40s"}  # step times exist for these four
 NAMES = """

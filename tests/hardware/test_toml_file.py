@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from servewise.errors import InputError
 from servewise.hardware.catalogue import CATALOGUE_FILE, custom_accelerator, load_accelerator
-from servewise.hardware.toml_file import read_toml
+from servewise.tables import read_toml
 
 MINIMAL = "peak_flops = 312e12\nbandwidth = 2e12\nmemory = 80e9\n"
 FULL = """
@@ -82,6 +82,7 @@ def test_custom_needs_no_file() -> None:
         (MINIMAL + "link = { name = 'x' }\n", "lacks bandwidth, latency"),
         (MINIMAL + "link = 3\n", "must be a table"),
         (MINIMAL + "source = 'nowhere'\n", "unknown source"),
+        (MINIMAL + "kin = 'h100-smx'\n", "did you mean h100-sxm"),
         (MINIMAL + "[sources]\na = { at = 'x', standing = 'rumour' }\n", "measured, vendor, assumed"),
         ("bandwidth = 2e12\nmemory = 80e9\npeaks = { bf17 = 1e12 }\n", "bf16"),
         ("bandwidth = 2e12\nmemory = 80e9\npeaks = {}\n", "at least one format"),

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
-from servewise.hardware.toml_file import parse_accelerator, parse_catalogue, read_toml
+from servewise.hardware.toml_file import parse_accelerator, parse_catalogue
+from servewise.tables import read_toml
 
 CATALOGUE_FILE = Path(__file__).with_name("catalogue.toml")
 # What engines and drivers print around the part of the name that tells devices apart.
@@ -37,7 +38,10 @@ def load_accelerator(name_or_path: str) -> Accelerator:
     if found is not None and not name_or_path.endswith(".toml"):
         return accelerators[found]
     if name_or_path.endswith(".toml") or "/" in name_or_path:
-        return parse_accelerator(read_toml(Path(name_or_path)), Path(name_or_path).stem, name_or_path)
+        described = parse_accelerator(read_toml(Path(name_or_path)), Path(name_or_path).stem, name_or_path)
+        if described.kin not in (None, *accelerators):
+            raise UnknownName("accelerator", described.kin or "", accelerators, where=f"{name_or_path}: kin")
+        return described
     raise UnknownName("accelerator", name_or_path, accelerators, hint="give a catalogue name or a TOML file")
 
 
