@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 from servewise.errors import InputError, UnknownName
 from servewise.modelspec.catalogue import Entry, by_hub_id, by_name, entries
-from servewise.modelspec.gguf import MAGIC, read_gguf
+from servewise.modelspec.gguf import MAGIC
+from servewise.modelspec.gguf_model import read_gguf
 from servewise.modelspec.hf_config import parse_config, parse_text, read_json
 from servewise.modelspec.spec import ModelSpec
 
