@@ -40,8 +40,8 @@ class Batch(NamedTuple):
     running: int
     repeat: int
     open: bool
-    admitted: tuple[Sequence, ...] = ()
-    preempted: tuple[Sequence, ...] = ()
+    admitted: tuple[Sequence, ...]
+    preempted: tuple[Sequence, ...]
 
 
 class Batcher(Protocol):

@@ -23,6 +23,7 @@ class DecodeGroup:
     """
 
     __slots__ = (
+        "_counts",
         "_crossings",
         "_ends",
         "_joins",
@@ -41,6 +42,7 @@ class DecodeGroup:
         self.block_tokens = block_tokens
         self.grows = grows
         self.window_tokens = window_tokens
+        self._counts = grows or window_tokens is not None
         self.step = 0
         self.size = 0
         self.context_tokens = 0
@@ -62,7 +64,9 @@ class DecodeGroup:
         sequence.join = join
         heappush(self._ends, (end, sequence.serial, join, sequence))
         self.size += 1
-        self._count(sequence, sequence.computed_tokens, 1)
+        self.context_tokens += sequence.computed_tokens
+        if self._counts:
+            self._count(sequence, sequence.computed_tokens, 1)
 
     def leave(self, sequence: Sequence) -> None:
         """Let a sequence go before its end: preempted, cancelled, or finished early."""
@@ -77,10 +81,11 @@ class DecodeGroup:
         tokens = sequence.prompt_tokens + generated - 1
         sequence.computed_tokens = tokens
         self.size -= 1
-        self._count(sequence, tokens, -1)
+        self.context_tokens -= tokens
+        if self._counts:
+            self._count(sequence, tokens, -1)
 
     def _count(self, sequence: Sequence, tokens: int, sign: int) -> None:
-        self.context_tokens += sign * tokens
         if self.grows:
             size = self.block_tokens
             phase = (self.step - tokens) % size

@@ -73,19 +73,10 @@ class ContinuousBatcher:
         if not size:
             return None
         growth = group.below_window
-        return Batch(
-            size,
-            group.context_tokens + size,
-            group.windowed_tokens + growth,
-            growth,
-            (),
-            size,
-            len(self._running),
-            self._repeat(),
-            not self._waiting and len(self._running) < self.max_sequences,
-            (),
-            preempted,
-        )
+        running = len(self._running)
+        room = not self._waiting and running < self.max_sequences
+        context, windowed = group.context_tokens + size, group.windowed_tokens + growth
+        return Batch(size, context, windowed, growth, (), size, running, self._repeat(), room, (), preempted)
 
     def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
         """The prompt chunks of the next step, and who was admitted for it."""
@@ -94,20 +85,13 @@ class ContinuousBatcher:
     def _mixed(self, chunks: list[Chunk], admitted: list[Sequence], preempted: tuple[Sequence, ...]) -> Batch:
         group = self.group
         decodes = group.size if self.decodes_beside_prompts else 0
-        growth = group.below_window if decodes else 0
-        return Batch(
-            decodes,
-            group.context_tokens + decodes if decodes else 0,
-            group.windowed_tokens + growth if decodes else 0,
-            growth,
-            tuple(chunks),
-            decodes + sum([chunk[3] for chunk in chunks]),
-            len(self._running),
-            1,
-            True,
-            tuple(admitted),
-            preempted,
-        )
+        context = windowed = growth = 0
+        if decodes:
+            growth = group.below_window
+            context, windowed = group.context_tokens + decodes, group.windowed_tokens + growth
+        active = decodes + sum([chunk[3] for chunk in chunks])
+        running, parts = len(self._running), tuple(chunks)
+        return Batch(decodes, context, windowed, growth, parts, active, running, 1, True, tuple(admitted), preempted)
 
     def _repeat(self) -> int:
         group = self.group

@@ -1,0 +1,1 @@
+"""Speed and accuracy: each benchmark is one command, e.g. `python -m benchmarks.speed.simulator`."""
