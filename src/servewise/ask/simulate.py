@@ -39,6 +39,7 @@ from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.api import estimator_for
+from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
 from servewise.workload.synthetic import ClosedLoop
 
@@ -86,7 +87,7 @@ def simulate(
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     seeded = is_seeded(load)
     clock = UnitStep() if unit_step else estimator_for(deployment, estimator)
-    draws = () if unit_step else draws_of(deployment, estimator, whole(seeds, "seeds", most=MOST_SEEDS))
+    draws = () if unit_step else draws_of(deployment, estimator, seed, whole(seeds, "seeds", most=MOST_SEEDS))
     count = seeds if seeded or draws else 1
     experiment = Experiment(
         servers=tuple(_server(deployment, each, clock, load) for each in policies),
@@ -123,9 +124,11 @@ def simulate(
     )
 
 
-def draws_of(deployment: Deployment, estimator: str, count: int) -> tuple[Estimator, ...]:  # noqa: ARG001
+def draws_of(deployment: Deployment, estimator: str, seed: int, count: int) -> tuple[Estimator, ...]:
     """``count`` clocks within the spread of the coefficients; none where the estimator has no spread."""
-    return ()
+    if estimator != "calibrated" or deployment.engine == "ideal":
+        return ()
+    return calibrated_draws(deployment, seed=seed, count=count)
 
 
 def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:

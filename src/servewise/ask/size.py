@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Unpack
 
 from servewise.answer import Answer
@@ -11,6 +12,8 @@ from servewise.ask.numbers import whole
 from servewise.caveats import Caveat, unique
 from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity, max_sequences
 from servewise.deployment.deployment import Deployment
+from servewise.deployment.startup_log.read import read_startup_log
+from servewise.deployment.startup_log.reconcile import Reconciliation, reconcile
 from servewise.modelspec.kv import kv_bytes, kv_bytes_per_token
 from servewise.modelspec.weights import weight_bytes
 
@@ -24,22 +27,26 @@ def size(
     accelerator: AcceleratorLike | None = None,
     *,
     context: int = DEFAULT_CONTEXT_TOKENS,
+    log: str | Path | None = None,
     **options: Unpack[Options],
 ) -> Answer:
     """What ``model`` takes of ``accelerator``'s memory, and the sequences of ``context`` tokens that fit in the rest.
 
     Bytes are of one accelerator, tokens and sequences of one replica (tp x pp accelerators); ``model_weight_bytes``
     and ``model_kv_bytes_per_token`` are of the whole model. ``fits`` False is an answer: ``short_by_bytes`` says by
-    how much.
+    how much. ``log``: an engine's start-up log; what was left unstated is taken from it (engine and version, memory,
+    limits, split), and its figures are set against the prediction, term by term (``reconciliation``).
     """
     deployment = deploy(model, accelerator, **options)
     whole(context, "context", most=MOST_CONTEXT_TOKENS)
+    compared = None if log is None else reconcile(deployment, read_startup_log(log))
+    deployment = compared.deployment if compared else deployment
     capacity = kv_capacity(deployment)
     return Answer(
         command="size",
         conditions=conditions_of(deployment, load="at rest", lengths=f"{context} tokens a sequence"),
-        result=_result(deployment, capacity, context),
-        caveats=unique(capacity.caveats + what_if_caveats(deployment)),
+        result=_result(deployment, capacity, context) | _reconciled(compared),
+        caveats=unique((compared or capacity).caveats + what_if_caveats(deployment)),
     )
 
 
@@ -73,6 +80,27 @@ def _result(deployment: Deployment, capacity: KvCapacity | DoesNotFit, context: 
         "model_kv_bytes_per_token": kv_bytes_per_token(model, kv),
         "model_kv_bytes_per_sequence": kv_bytes(model, context, kv),
         "short_by_bytes": capacity.short_by_bytes if isinstance(capacity, DoesNotFit) else 0.0,
+    }
+
+
+def _reconciled(compared: Reconciliation | None) -> dict[str, Any]:
+    if compared is None:
+        return {}
+    rows = [
+        {
+            "term": row.term,
+            "predicted_bytes": row.predicted_bytes,
+            "logged_bytes": row.logged_bytes,
+            "difference_bytes": row.difference_bytes,
+            "note": row.note,
+        }
+        for row in compared.rows
+    ]
+    return {
+        "reconciliation": rows,
+        "logged_kv_tokens": compared.logged_kv_tokens,
+        "kv_ratio": compared.kv_ratio,
+        "verdict": compared.verdict,
     }
 
 

@@ -38,14 +38,10 @@ _OWN_NUMBERS = (
 )
 
 
-def deployment_options(function: F) -> F:
+def deployment_options(*, model_required: bool = True) -> Callable[[F], F]:
     """MODEL, --accelerator and all that says how the model is deployed; names as in ``servewise.ask``."""
-    return _add(function, (model_argument, accelerator_option, *_DEPLOYMENT, *_OWN_NUMBERS))
-
-
-def model_argument(function: F) -> F:
-    """MODEL."""
-    return click.argument("model")(function)
+    model = click.argument("model", required=model_required)
+    return lambda function: _add(function, (model, accelerator_option, *_DEPLOYMENT, *_OWN_NUMBERS))
 
 
 def accelerator_option(function: F) -> F:

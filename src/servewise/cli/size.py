@@ -12,7 +12,7 @@ from servewise.cli.showing import Show, answering
 
 
 @click.command("size")
-@deployment_options
+@deployment_options()
 @click.option("--context", type=WHOLE, default=2048, show_default=True, metavar="T", help="Tokens of a sequence.")
 @click.option("--log", metavar="FILE", help="An engine's start-up log, to be reconciled with the prediction.")
 @click.option("--check", is_flag=True, help="Exit with 1 when not even one sequence fits.")

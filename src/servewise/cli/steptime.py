@@ -12,7 +12,7 @@ from servewise.cli.showing import Show, answering
 
 
 @click.command("steptime")
-@deployment_options
+@deployment_options()
 @click.option("--phase", default="decode", show_default=True, metavar="decode|prefill", help="Which kind of step.")
 @click.option("--batch", type=Several(WHOLE), default="1,2,4,8,16,32,64,128,256", show_default=True, metavar="N,...")
 @click.option("--context", type=WHOLE, default=2048, show_default=True, metavar="T", help="Tokens of a sequence.")

@@ -37,9 +37,9 @@ class Knee:
         return (self.low_per_s + self.high_per_s) / 2
 
 
-def saturation(server: Server, requests: Sequence[Request]) -> Knee:
+def saturation(server: Server, requests: Sequence[Request], fillings: int = FILLINGS) -> Knee:
     """The knee of ``server`` for requests of these lengths in this order; zeros where none completes."""
-    run = server.run(backlog(requests, FILLINGS * server.policy.slots))
+    run = server.run(backlog(requests, fillings * server.policy.slots))
     return knee_of(run.requests)
 
 

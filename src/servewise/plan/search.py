@@ -1,0 +1,104 @@
+"""The highest rate at which a server keeps the SLO, by bisection below its saturation.
+
+The saturation rate, measured on a backlog, is the ceiling: above it a queue grows without end, and a run that still
+keeps the SLO is only too short to show it. From there downwards in steps until the SLO holds, then halves (in the
+logarithm) until the rates that hold and fail are within ``PRECISION``. Runs that cannot keep the SLO any more end
+early. The rate that is returned was itself seen to hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+from servewise.metrics.slo import Slo
+from servewise.metrics.summary import RunSummary, summarise
+from servewise.plan.hopeless import Hopeless
+from servewise.plan.saturation import Knee, saturation
+from servewise.plan.server import Server
+from servewise.plan.traffic import Traffic
+from servewise.simulate.run import Run
+
+PRECISION = 0.02
+STEP_DOWN = 0.7
+LOWEST = 0.01  # of the saturation rate: below it requests hardly meet
+FILLINGS = 4  # of the slots by the backlog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Highest:
+    """``rate_per_s`` is the highest at which the SLO was seen to hold, 0 where it never was.
+
+    ``summary`` and ``run`` are those of that rate, or of the lowest rate tried; ``runs`` counts the simulations.
+    """
+
+    rate_per_s: float
+    summary: RunSummary
+    run: Run
+    knee: Knee
+    runs: int
+
+
+class Trial:
+    """Runs of one server under one traffic, remembered by rate."""
+
+    def __init__(self, server: Server, traffic: Traffic, slo: Slo) -> None:
+        self._server, self._traffic, self._slo = server, traffic, slo
+        self.runs = 0
+        self.last: tuple[float, Run] | None = None  # the last that held, or the last of all while none has
+        self._held = False
+
+    def holds(self, rate_per_s: float) -> bool:
+        """Whether the SLO holds at that rate."""
+        requests = self._traffic.at_rate(rate_per_s)
+        hopeless = Hopeless(self._slo, len(requests))
+        run = self._server.run(requests, until=hopeless)
+        self.runs += 1
+        held = len(run.requests) == len(requests) and self._slo.holds(summary_of(run, self._slo))
+        if held or not self._held:
+            self.last = (rate_per_s, run)
+        self._held = self._held or held
+        return held
+
+
+def highest_rate(server: Server, traffic: Traffic, slo: Slo, guess_per_s: float | None = None) -> Highest:
+    """The highest rate of ``traffic`` at which ``server`` keeps ``slo``; ``guess_per_s`` is tried first."""
+    knee = saturation(server, traffic.requests, FILLINGS)
+    trial = Trial(server, traffic, slo)
+    ceiling = knee.middle_per_s
+    rate = 0.0
+    if ceiling > 0:
+        start = ceiling * 0.95 if guess_per_s is None else min(guess_per_s, ceiling * 0.999)
+        low, high = _bracket(trial, start, ceiling)
+        rate = _halve(trial, low, high) if low > 0 else 0.0
+    assert trial.last is not None or ceiling == 0
+    run = trial.last[1] if trial.last else server.run(())
+    return Highest(rate_per_s=rate, summary=summary_of(run, slo), run=run, knee=knee, runs=trial.runs + 1)
+
+
+def _bracket(trial: Trial, start: float, ceiling: float) -> tuple[float, float]:
+    """(a rate that holds or 0, one that does not), from ``start`` down, or up to ``ceiling``."""
+    if trial.holds(start):
+        low, high = start, min(start * 1.05, ceiling)
+        while high < ceiling and trial.holds(high):
+            low, high = high, min(high * (high / low) ** 2, ceiling)
+        return low, high
+    high, step = start, 0.95 if start < ceiling * 0.9 else STEP_DOWN
+    while high > ceiling * LOWEST:
+        low = high * step
+        if trial.holds(low):
+            return low, high
+        high, step = low, max(step * step, STEP_DOWN)
+    return 0.0, high
+
+
+def _halve(trial: Trial, low: float, high: float) -> float:
+    while high > low * (1 + PRECISION):
+        middle = sqrt(low * high)
+        low, high = (middle, high) if trial.holds(middle) else (low, middle)
+    return low
+
+
+def summary_of(run: Run, slo: Slo | None) -> RunSummary:
+    """The summary of a run."""
+    return summarise(run.requests, run.steps, slots=run.slots, slo=slo)
