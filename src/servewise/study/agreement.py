@@ -79,16 +79,24 @@ def within_factor(
     )  # fmt: skip
 
 
+def lies_in(printed: str, interval: Interval) -> bool:
+    """Whether a number that rounds to the study's figure lies in ``interval``.
+
+    >>> lies_in("58", (58.4, 60)), lies_in("58", (58.6, 60))
+    (True, False)
+    """
+    half = last_place(printed) / 2
+    return interval[0] - half <= value(printed) <= interval[1] + half
+
+
 def within_interval(
     case: Mapping[str, Any], quantity: str, printed: str, ours: float, interval: Interval, tolerance: str,
     unit: str = "", note: str = "",
 ) -> StudyRow:  # fmt: skip
     """The study's figure, as rounded, lies within our ``interval``: chance."""
-    half = last_place(printed) / 2
-    low, high = interval
     return StudyRow(
         case=case, quantity=quantity, printed=printed, study=value(printed), ours=ours, unit=unit, note=note,
-        agrees=low - half <= value(printed) <= high + half, tolerance=tolerance, interval=interval,
+        agrees=lies_in(printed, interval), tolerance=tolerance, interval=interval,
     )  # fmt: skip
 
 

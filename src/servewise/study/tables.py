@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from servewise.study.batching import batching_table, run_length_table, saturation_table
 from servewise.study.cache_work import cache_work_table
 from servewise.study.decode_step import decode_step_table
 from servewise.study.memory import kv_bytes_table, largest_batch_table
 from servewise.study.row import StudySummary, StudyTable
 from servewise.study.rule_check import rule_check_table
 from servewise.study.sensitivity import sensitivity_table
+from servewise.study.speculation import speculation_table
 
 Progress = Callable[[int, int, str], None]
 """Called with tables done, tables in all, and the name of the one that starts (empty at the end)."""
@@ -20,6 +22,10 @@ MAKERS: dict[str, Callable[[], StudyTable]] = {
     "kv_bytes": kv_bytes_table,
     "largest_batch": largest_batch_table,
     "decode_step": decode_step_table,
+    "batching": batching_table,
+    "run_length": run_length_table,
+    "saturation": saturation_table,
+    "speculation": speculation_table,
     "acceptance_rule": rule_check_table,
     "quantisation": sensitivity_table,
 }
