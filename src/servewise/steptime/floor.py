@@ -29,12 +29,15 @@ class Floor:
     per_row: float
     per_pair: float
     per_windowed_pair: float
+    per_decode_pair: float
+    per_windowed_decode_pair: float
 
     def compute_s(self, shape: StepShape) -> float:
         """FLOPs / peak [s]."""
         sequences, full, windowed, _, tokens, _, _, pairs, windowed_pairs, rows = shape
         linear = self.per_token_computed * (sequences + tokens) + self.per_row * rows
-        return linear + self.per_pair * (full + pairs) + self.per_windowed_pair * (windowed + windowed_pairs)
+        decode = self.per_decode_pair * full + self.per_windowed_decode_pair * windowed
+        return linear + decode + self.per_pair * pairs + self.per_windowed_pair * windowed_pairs
 
     def memory_s(self, shape: StepShape) -> float:
         """Bytes / bandwidth [s]."""
@@ -47,7 +50,9 @@ class Floor:
         )
 
     def weights_s(self, tokens: int, rows: int) -> float:
-        """Weight bytes of a step of ``tokens`` new tokens / bandwidth [s]."""
+        """Weight bytes of a step of ``tokens`` new tokens / bandwidth [s]; no tokens, no step."""
+        if not tokens:
+            return 0.0
         read = self.dense_s + self.per_token_read * tokens
         if rows:
             read += self.head_s
@@ -64,7 +69,7 @@ class Floor:
         compute = self.per_token_computed * sequences + self.per_row * sequences
         memory = self.weights_s(sequences, sequences) + self.per_sequence * sequences
         return (
-            Line(compute, self.per_pair, self.per_windowed_pair),
+            Line(compute, self.per_decode_pair, self.per_windowed_decode_pair),
             Line(memory, self.per_kv_token, self.per_windowed_kv_token),
         )
 
@@ -102,4 +107,6 @@ def at_rates(
         per_row=work.head_flops_per_row / head_flops_per_s,
         per_pair=work.flops_per_pair / attention_flops_per_s,
         per_windowed_pair=work.flops_per_windowed_pair / attention_flops_per_s,
+        per_decode_pair=work.decode_flops_per_pair / attention_flops_per_s,
+        per_windowed_decode_pair=work.decode_flops_per_windowed_pair / attention_flops_per_s,
     )

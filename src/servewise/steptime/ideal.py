@@ -42,7 +42,7 @@ class IdealRoofline:
 
 def ideal_roofline(deployment: Deployment) -> IdealRoofline:
     """The ideal roofline of ``deployment``."""
-    return IdealRoofline(floor_of(deployment), deployment.model.window_tokens)
+    return IdealRoofline(floor_of(deployment), deployment.model.read_window_tokens)
 
 
 def two_term(
@@ -82,6 +82,8 @@ def two_term(
         head_flops_per_row=0.0,
         flops_per_pair=0.0,
         flops_per_windowed_pair=0.0,
+        decode_flops_per_pair=0.0,
+        decode_flops_per_windowed_pair=0.0,
     )
     rates = {"linear_flops_per_s": peak, "head_flops_per_s": peak, "attention_flops_per_s": peak}
     return IdealRoofline(at_rates(work, bandwidth=bandwidth, **rates))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from servewise.deployment.deployment import Deployment
-from servewise.modelspec.flops import attention_flops_per_pair, head_flops_per_token, layer_linear_flops_per_token
-from servewise.modelspec.kv import STATE_BYTES_PER_VALUE, layer_kv_bytes_per_token
-from servewise.modelspec.spec import Attention, AttentionKind, ModelSpec
-from servewise.modelspec.weights import quantised_parameters
+from servewise.deployment.deployment import Deployment, Parallelism
+from servewise.modelspec.flops import attention_flops_per_pair, head_flops_per_token
+from servewise.modelspec.kv import kv_read_bytes_per_token, state_bytes_per_sequence
+from servewise.modelspec.spec import FeedForward, Layers, WeightPart
+from servewise.modelspec.weights import part_bytes, part_parameters
 from servewise.precision import Precision
 from servewise.steptime.shape import StepShape
 
 
 class Experts(NamedTuple):
-    """Routed experts: ``bytes`` that the rank holds, and the chance that a token leaves a given expert unread.
+    """Weights that a step reads: ``bytes`` that the rank holds, and the chance that a token leaves a given part unread.
 
-    A step of n tokens reads ``bytes`` x (1 - ``unread`` ** n): the expected distinct experts under even routing,
-    E (1 - (1 - k/E)^n). Real routing is uneven and reads fewer.
+    A step of n tokens reads ``bytes`` x (1 - ``unread`` ** n): of routed experts the expected distinct ones under even
+    routing, E (1 - (1 - k/E)^n); of dense weights (``unread`` 0) all. Real routing is uneven and reads fewer.
     """
 
     bytes: float
@@ -45,6 +46,8 @@ class Work:
     head_flops_per_row: float
     flops_per_pair: float
     flops_per_windowed_pair: float
+    decode_flops_per_pair: float
+    decode_flops_per_windowed_pair: float
 
     def weight_bytes(self, tokens: int, logit_rows: int) -> float:
         """Weight bytes that a step of ``tokens`` new tokens reads [bytes]."""
@@ -60,42 +63,47 @@ class Work:
         kept = self.kv_bytes_per_token * full + self.windowed_kv_bytes_per_token * windowed
         return kept + self.state_bytes_per_sequence * sequences
 
-    def linear_flops(self, shape: StepShape) -> float:
-        """FLOPs of the layers' matrix products [FLOP]."""
-        return self.flops_per_token * shape.tokens
-
-    def head_flops(self, shape: StepShape) -> float:
-        """FLOPs of the output projection [FLOP]."""
-        return self.head_flops_per_row * shape.logit_rows
-
-    def attention_flops(self, shape: StepShape) -> float:
-        """FLOPs of scores and weighted values [FLOP]; a decoding sequence has as many pairs as context tokens."""
-        full = shape.decode_context_tokens + shape.prefill_pairs
-        windowed = shape.decode_windowed_tokens + shape.prefill_windowed_pairs
-        return self.flops_per_pair * full + self.flops_per_windowed_pair * windowed
+    def flops(self, shape: StepShape) -> float:
+        """All FLOPs of a step [FLOP]; a decoding sequence has as many query-key pairs as context tokens."""
+        linear = self.flops_per_token * shape.tokens + self.head_flops_per_row * shape.logit_rows
+        prefill = (
+            self.flops_per_pair * shape.prefill_pairs + self.flops_per_windowed_pair * shape.prefill_windowed_pairs
+        )
+        decode = self.decode_flops_per_pair * shape.decode_context_tokens
+        return linear + prefill + decode + self.decode_flops_per_windowed_pair * shape.decode_windowed_tokens
 
 
 def work_of(deployment: Deployment) -> Work:
     """The work of ``deployment`` on one accelerator.
 
-    Tensor parallelism shares out everything evenly, save KV heads that are fewer than the ranks and MLA's latent
-    (replicated weights, such as MLA's down-projections, are taken as shared: under 3% of the bytes).
+    Tensor parallelism shares out everything evenly, save KV heads that are fewer than the ranks, MLA's latent, and the
+    parameters that every rank holds whole. Decode context parallelism shares out the tokens of the KV cache.
     """
-    model, tensor = deployment.model, deployment.parallelism.tensor
-    dense_bits, expert_bits, outer_bits = _bits(deployment)
-    head_values = model.head_parameters or model.hidden_size * model.vocab_size
+    model, parallelism = deployment.model, deployment.parallelism
+    tensor, kv = parallelism.tensor, deployment.kv
+    bits = stored_bits(deployment)
+    table = WeightPart.EMBEDDING if model.tied else WeightPart.HEAD
+    outer = model.hidden_size * model.vocab_size
     return Work(
-        dense_weight_bytes=_dense_parameters(model) * dense_bits / 8 / tensor,
-        head_bytes=head_values * outer_bits / 8 / tensor,
-        embedding_bytes_per_token=model.hidden_size * outer_bits / 8 / tensor,
-        experts=_experts(deployment, expert_bits),
-        kv_bytes_per_token=_rank_kv_bytes(deployment, windowed=False),
-        windowed_kv_bytes_per_token=_rank_kv_bytes(deployment, windowed=True),
-        state_bytes_per_sequence=2.0 * STATE_BYTES_PER_VALUE * _states(model) / tensor,
-        flops_per_token=layer_linear_flops_per_token(model) / tensor,
+        dense_weight_bytes=sum(group.count * _dense_bytes(group, bits, tensor) for group in model.layers),
+        head_bytes=(model.head_parameters or outer) * bits[table] / 8 / tensor,
+        embedding_bytes_per_token=model.hidden_size * bits[WeightPart.EMBEDDING] / 8 / tensor,
+        experts=tuple(
+            experts_of(group.feed_forward, parallelism, bits[WeightPart.EXPERTS], group.count)
+            for group in model.layers
+            if group.feed_forward.experts
+        ),
+        kv_bytes_per_token=kv_read_bytes_per_token(model, kv, windowed=False, tensor=tensor)
+        / parallelism.decode_context,
+        windowed_kv_bytes_per_token=kv_read_bytes_per_token(model, kv, windowed=True, tensor=tensor)
+        / parallelism.decode_context,
+        state_bytes_per_sequence=2.0 * state_bytes_per_sequence(model, tensor),
+        flops_per_token=sum(group.count * _flops_per_token(group, tensor) for group in model.layers),
         head_flops_per_row=head_flops_per_token(model) / tensor,
         flops_per_pair=attention_flops_per_pair(model, windowed=False) / tensor,
         flops_per_windowed_pair=attention_flops_per_pair(model, windowed=True) / tensor,
+        decode_flops_per_pair=attention_flops_per_pair(model, windowed=False, absorbed=True) / tensor,
+        decode_flops_per_windowed_pair=attention_flops_per_pair(model, windowed=True, absorbed=True) / tensor,
     )
 
 
@@ -122,62 +130,38 @@ def _wider(stored: Precision, activations: Precision) -> str:
     return stored.compute if activations.bits <= stored.bits else activations.compute
 
 
-def _expert_parameters(model: ModelSpec) -> int:
-    return sum(
-        group.count * group.feed_forward.experts * group.feed_forward.expert_parameters for group in model.layers
-    )
+def stored_bits(deployment: Deployment) -> Mapping[WeightPart, float]:
+    """Mean bits a parameter of each part as stored."""
+    counts = part_parameters(deployment.model)
+    sizes = part_bytes(deployment.model, deployment.weights)
+    return {part: 8.0 * sizes.get(part, 0.0) / count if count else 0.0 for part, count in counts.items()}
 
 
-def _dense_parameters(model: ModelSpec) -> int:
-    return sum(group.count * group.parameters for group in model.layers) - _expert_parameters(model)
+def attention_parameters_on_rank(group: Layers, tensor: int) -> float:
+    """Attention parameters of one layer that one of ``tensor`` ranks holds."""
+    whole = min(group.attention.replicated_parameters, group.attention.parameters)
+    return (group.attention.parameters - whole) / tensor + whole
 
 
-def _bits(deployment: Deployment) -> tuple[float, float, float]:
-    """Mean bits a parameter of the dense layer parts, of the experts, and of embedding and head."""
-    model, low = deployment.model, deployment.stored_weights
-    if low.bits >= 16:
-        return low.bits, low.bits, low.bits
-    expert, dense = _expert_parameters(model), _dense_parameters(model)
-    named = None if deployment.weights else model.quantised_parameters
-    quantised = quantised_parameters(model) if named is None else named
-    expert_share = min(1.0, quantised / expert) if expert else 0.0
-    dense_share = min(1.0, max(0, quantised - expert) / dense) if dense else 0.0
-    wide = model.dtype.bits
-    return (
-        dense_share * low.bits + (1 - dense_share) * wide,
-        expert_share * low.bits + (1 - expert_share) * wide,
-        wide,
-    )
+def _dense_bytes(group: Layers, bits: Mapping[WeightPart, float], tensor: int) -> float:
+    attention = attention_parameters_on_rank(group, tensor) * bits[WeightPart.ATTENTION]
+    dense = group.feed_forward.dense_parameters * bits[WeightPart.FEED_FORWARD]
+    return (attention + (dense + group.norm_parameters * bits[WeightPart.NORMS]) / tensor) / 8
 
 
-def _experts(deployment: Deployment, bits: float) -> tuple[Experts, ...]:
-    parallelism = deployment.parallelism
+def _flops_per_token(group: Layers, tensor: int) -> float:
+    """FLOPs of one layer's products and states for one token on one rank (``layer_linear_flops_per_token``)."""
+    shared = group.feed_forward.active_parameters + group.norm_parameters + 2 * group.attention.state_values
+    return 2.0 * (attention_parameters_on_rank(group, tensor) + shared / tensor)
+
+
+def experts_of(part: FeedForward, parallelism: Parallelism, bits: float, layers: int = 1) -> Experts:
+    """The routed experts that one rank holds of ``layers`` layers.
+
+    With expert parallelism the data-parallel replicas share them: each rank holds fewer, and the tokens of all replicas
+    (each as many as this one's) call on them.
+    """
     sharers = parallelism.data if parallelism.expert else 1
-    found = []
-    for group in deployment.model.layers:
-        part = group.feed_forward
-        if part.experts:
-            stored = group.count * part.experts * part.expert_parameters * bits / 8
-            unread = max(0.0, 1.0 - part.experts_per_token / part.experts) ** sharers
-            found.append(Experts(stored / (parallelism.tensor * sharers), unread))
-    return tuple(found)
-
-
-def _rank_kv_bytes(deployment: Deployment, *, windowed: bool) -> float:
-    tensor = deployment.parallelism.tensor
-    return sum(
-        count * layer_kv_bytes_per_token(each, deployment.kv) * kv_share(each, tensor)
-        for count, each in deployment.model.attentions()
-        if bool(each.window_tokens) == windowed
-    )
-
-
-def kv_share(attention: Attention, tensor: int) -> float:
-    """The share of a layer's KV that one of ``tensor`` ranks holds: MLA's latent whole, at least one KV head."""
-    if not attention.splits_by_tensor_parallel:
-        return 1.0
-    return max(1.0 / tensor, 1.0 / attention.kv_heads) if attention.kv_heads else 1.0 / tensor
-
-
-def _states(model: ModelSpec) -> int:
-    return sum(count * each.state_values for count, each in model.attentions() if each.kind is AttentionKind.STATE)
+    stored = layers * part.experts * part.expert_parameters * bits / 8
+    unread = max(0.0, 1.0 - part.experts_per_token / part.experts) ** sharers
+    return Experts(stored / (parallelism.tensor * sharers), unread)

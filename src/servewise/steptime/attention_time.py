@@ -1,0 +1,107 @@
+"""The time of a step's attention kernels."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from servewise.deployment.deployment import Deployment
+from servewise.steptime.attention import AttentionLayer, attention_layers
+from servewise.steptime.coefficients import Coefficients, DecodeAttention
+from servewise.steptime.estimator import Line
+from servewise.steptime.shape import StepShape
+from servewise.steptime.work import compute_formats
+
+
+class AttentionTime:
+    """Attention kernels of a step: lines in the context for decode, a linear form for prefill."""
+
+    def __init__(self, deployment: Deployment, coefficients: Coefficients) -> None:
+        accelerator = deployment.accelerator
+        self._bandwidth = accelerator.bandwidth_bytes_per_s
+        self._coefficients = coefficients.attention
+        self._layers = attention_layers(deployment)
+        self._rate = accelerator.peak_flops(compute_formats(deployment).attention) * self._coefficients.flop_efficiency
+        self.prefill = self._prefill_form()
+
+    def lines(self, sequences: int) -> tuple[Line, ...]:
+        """The lines whose maximum is the decode attention of ``sequences`` sequences, all layers."""
+        kinds = [self._layer_lines(count, layer, sequences) for count, layer in self._layers]
+        sums = [
+            Line(*(sum(each) for each in zip(*chosen, strict=True))) if chosen else Line(0.0, 0.0)
+            for chosen in product(*kinds)
+        ]
+        return tuple(line for line in sums if not any(_above(other, line) for other in sums))
+
+    def _layer_lines(self, count: int, layer: AttentionLayer, sequences: int) -> list[Line]:
+        kernel = self._kernel(layer)
+        state = layer.state_bytes * sequences / self._bandwidth / kernel.kv_efficiency
+        per_token, per_windowed = layer.kv_bytes / self._bandwidth, layer.windowed_kv_bytes / self._bandwidth
+        slower = 1.0 / kernel.kv_efficiency
+        return [
+            Line(count * (kernel.launch_s + state), 0.0, 0.0),
+            Line(count * (kernel.ramp_s + state), count * per_token * slower, count * per_windowed * slower),
+            Line(count * state, count * per_token, count * per_windowed),
+            Line(0.0, count * layer.decode.full / self._rate, count * layer.decode.windowed / self._rate),
+        ]
+
+    def _kernel(self, layer: AttentionLayer) -> DecodeAttention:
+        return self._coefficients.multi_head if layer.multi_head else self._coefficients.decode
+
+    def _prefill_form(self) -> tuple[float, float, float, float, float, float, float]:
+        """Seconds a step, prompt, token, KV token, windowed KV token, pair and windowed pair."""
+        form = [0.0] * 7
+        for count, layer in self._layers:
+            read = self._bandwidth * self._kernel(layer).kv_efficiency
+            moved = layer.moved_bytes_per_token / self._bandwidth
+            each = (
+                self._coefficients.prefill_launch_s,
+                layer.state_bytes / read,
+                moved * self._coefficients.activation_factor,
+                layer.kv_bytes / read,
+                layer.windowed_kv_bytes / read,
+                layer.prefill.full / self._rate,
+                layer.prefill.windowed / self._rate,
+            )
+            form = [total + count * value for total, value in zip(form, each, strict=True)]
+        return (form[0], form[1], form[2], form[3], form[4], form[5], form[6])
+
+    def compute_s(self, shape: StepShape) -> float:
+        """Scores and weighted values alone [s]."""
+        decode = sum(
+            count
+            * (layer.decode.full * shape.decode_context_tokens + layer.decode.windowed * shape.decode_windowed_tokens)
+            for count, layer in self._layers
+        )
+        *_, per_pair, per_windowed_pair = self.prefill
+        return decode / self._rate + per_pair * shape.prefill_pairs + per_windowed_pair * shape.prefill_windowed_pairs
+
+    def memory_s(self, shape: StepShape) -> float:
+        """KV, states, queries and results alone [s]."""
+        total = 0.0
+        for count, layer in self._layers:
+            kept = layer.kv_bytes * shape.decode_context_tokens
+            kept += layer.windowed_kv_bytes * shape.decode_windowed_tokens
+            kept += layer.state_bytes * shape.decode_sequences
+            total += count * kept / self._bandwidth / self._kernel(layer).kv_efficiency
+        _, per_prompt, per_token, per_end, per_windowed_end, *_ = self.prefill
+        return (
+            total
+            + per_prompt * shape.prefill_sequences
+            + per_token * shape.prefill_tokens
+            + per_end * shape.prefill_context_tokens
+            + per_windowed_end * shape.prefill_windowed_tokens
+        )
+
+    def overhead_s(self, shape: StepShape) -> float:
+        """Launches [s]."""
+        decode = sum(count * self._kernel(layer).launch_s for count, layer in self._layers)
+        return (decode if shape.decode_sequences else 0.0) + (self.prefill[0] if shape.prefill_sequences else 0.0)
+
+
+def _above(one: Line, other: Line) -> bool:
+    """Whether ``one`` is nowhere below ``other`` (of equal lines, the first object stands)."""
+    return (
+        one is not other
+        and all(a >= b for a, b in zip(one, other, strict=True))
+        and (one != other or id(one) < id(other))
+    )

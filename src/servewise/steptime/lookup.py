@@ -1,0 +1,193 @@
+"""Which coefficients a deployment takes: its own, its kin's, or the median of all; said in caveats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from statistics import median
+from typing import Any, TypeVar
+
+from servewise.caveats import Caveat
+from servewise.deployment.deployment import Deployment
+from servewise.hardware.accelerator import FALLBACK, Accelerator
+from servewise.hardware.catalogue import catalogue
+from servewise.modelspec.spec import AttentionKind, ModelSpec
+from servewise.steptime.coefficients import AllReduce, AttentionCoefficients, Coefficients, Knot
+from servewise.steptime.shipped import Entry, Shipped, Spread, shipped
+from servewise.steptime.work import compute_formats
+
+BORROWED = "BorrowedCoefficients"
+OUTSIDE = "OutsideCalibratedRange"
+CURE = "measure the server and calibrate on it, or give its measured steps with --estimator FILE"
+NEAREST_ENGINE = "vllm"  # for engines without measurements
+MEDIAN = "median"
+
+Numbers = TypeVar("Numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Coefficients for a deployment with their doubts: caveats, spread, and standard errors by ``part.field``."""
+
+    coefficients: Coefficients
+    caveats: tuple[Caveat, ...]
+    spread: Spread
+    errors: Mapping[str, float]
+
+
+def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Found:
+    """The coefficients of ``deployment``'s accelerator and engine, or of the nearest that were measured.
+
+    An accelerator without measurements takes those of its ``kin`` in the catalogue, one without kin the median of all;
+    efficiencies carry over, peaks and bandwidths are its own.
+    """
+    table = table or shipped()
+    accelerator = deployment.accelerator
+    engine, caveats, spreads = _engine(deployment.engine, table)
+    source = next((each for each in (accelerator.name, accelerator.kin) if each in table.accelerators), MEDIAN)
+    if source != accelerator.name:
+        caveats.append(_borrowed(accelerator, source))
+        spreads.append(table.borrowing[MEDIAN if source == MEDIAN else "accelerator"])
+    elif accelerator.overridden:
+        caveats.append(_overridden(accelerator))
+    linear, attention = _linear_form(deployment), "fp8" if deployment.kv.bits < 12 else "bf16"
+    products, missing = _entry(table, source, engine, linear)
+    kernels, absent = _entry(table, source, engine, attention)
+    caveats += [each for each in (missing, absent, _beyond_llama(deployment.model)) if each]
+    spreads += [products.spread, kernels.spread][: 1 if products is kernels else 2]
+    coefficients = Coefficients(
+        title=f"{source}, {engine} {products.version}".strip(),
+        gemm=products.gemm,
+        attention=kernels.attention,
+        small=table.small,
+        all_reduce=all_reduce(table, source, engine, accelerator),
+        step_overhead_s=table.step_overhead_s.get(engine, 0.0),
+        valid_range=table.valid_range,
+    )
+    errors = {name: size for name, size in products.errors.items() if name.startswith("gemm.")}
+    errors |= {name: size for name, size in kernels.errors.items() if not name.startswith("gemm.")}
+    return Found(coefficients, tuple(dict.fromkeys(caveats)), _joined(spreads), errors)
+
+
+def _engine(name: str, table: Shipped) -> tuple[str, list[Caveat], list[Spread]]:
+    base = name.partition("-")[0]
+    if base in table.engines:
+        return base, [], []
+    message = f"no step times of {name} were measured: those of {NEAREST_ENGINE} are used"
+    return NEAREST_ENGINE, [Caveat(BORROWED, message, CURE)], [table.borrowing["engine"]]
+
+
+def _borrowed(accelerator: Accelerator, source: str) -> Caveat:
+    of = "the median of all that were measured" if source == MEDIAN else f"its kin {source}"
+    message = f"no step times of {accelerator.name} were measured: efficiencies of {of}, its own peaks and bandwidth"
+    return Caveat(BORROWED, message, CURE)
+
+
+def _overridden(accelerator: Accelerator) -> Caveat:
+    given = ", ".join(sorted(accelerator.overridden))
+    message = (
+        f"efficiencies of {accelerator.name} were measured with the catalogue's numbers, not with the {given} given"
+    )
+    return Caveat(BORROWED, message, CURE)
+
+
+def _linear_form(deployment: Deployment) -> str:
+    """The class of the layers' products: ``fp8`` where the chip computes in 8 bits or fewer, else ``bf16``."""
+    peaks = deployment.accelerator.peaks
+    name: str | None = compute_formats(deployment).linear
+    while name is not None and name not in peaks:
+        name = FALLBACK.get(name)
+    return "fp8" if name in ("fp8", "int8", "fp6", "fp4") else "bf16"
+
+
+def _entry(table: Shipped, source: str, engine: str, form: str) -> tuple[Entry, Caveat | None]:
+    for each in (form, "bf16"):
+        found = median_entry(table, engine, each) if source == MEDIAN else table.entry(source, engine, each)
+        if found is not None:
+            message = f"no {form} kernels of {engine} on {source} were measured: those of {each} are used"
+            return found, None if each == form else Caveat(BORROWED, message, CURE)
+    raise AssertionError("every measured accelerator and engine has bf16 coefficients")
+
+
+def median_entry(table: Shipped, engine: str, form: str, without: str = "") -> Entry:
+    """The median of each coefficient over the accelerators (save ``without``) measured with ``engine`` in ``form``."""
+    known = [e for e in table.entries if (e.engine, e.form) == (engine, form) and e.accelerator != without]
+    attention = [each.attention for each in known]
+    return Entry(
+        accelerator=MEDIAN,
+        engine=engine,
+        version=known[-1].version,
+        form=form,
+        gemm=_median([each.gemm for each in known]),
+        attention=AttentionCoefficients(
+            decode=_median([each.decode for each in attention]),
+            multi_head=_median([each.multi_head for each in attention]),
+            prefill_launch_s=median(each.prefill_launch_s for each in attention),
+            flop_efficiency=median(each.flop_efficiency for each in attention),
+            activation_factor=median(each.activation_factor for each in attention),
+        ),
+        spread=_median([each.spread for each in known]),
+        errors={name: median(each.errors.get(name, 0.0) for each in known) for name in known[0].errors},
+    )
+
+
+def _median(values: Sequence[Numbers]) -> Numbers:
+    kind: Any = type(values[0])
+    made: Numbers = kind(**{f.name: median(getattr(each, f.name) for each in values) for f in fields(kind)})
+    return made
+
+
+def all_reduce(table: Shipped, source: str, engine: str, accelerator: Accelerator) -> Mapping[int, AllReduce]:
+    """The message times of ``source`` on the accelerator's own link.
+
+    Where the links differ more than fourfold, those of the measured accelerator with the nearest link.
+    """
+    known = {name: link for name in table.accelerators if (link := _link_bytes_per_s(name))}
+    own = accelerator.link.bandwidth.value if accelerator.link else None
+    if source == accelerator.name or own is None:
+        if source == MEDIAN:
+            return _median_curves([curves for (_, of), curves in table.all_reduce.items() if of == engine])
+        return table.all_reduce[source, engine]
+    if source not in known or not links_alike(own, known[source]):
+        source = min(known, key=lambda name: abs(math.log(own / known[name])))
+    ratio = own / known[source]
+    return {ranks: each.with_bandwidth(ratio) for ranks, each in table.all_reduce[source, engine].items()}
+
+
+def links_alike(one: float, other: float) -> bool:
+    """Whether two link bandwidths are of one class (NVLink generations are, PCIe is another)."""
+    return max(one, other) <= 4.0 * min(one, other)
+
+
+def _link_bytes_per_s(name: str) -> float | None:
+    link = catalogue()[name].link if name in catalogue() else None
+    return link.bandwidth.value if link else None
+
+
+def _median_curves(known: Sequence[Mapping[int, AllReduce]]) -> Mapping[int, AllReduce]:
+    found = {}
+    for ranks in sorted({each for curves in known for each in curves}):
+        curves = [each[ranks] for each in known if ranks in each]
+        sizes = [knot.bytes for knot in curves[0].knots]
+        found[ranks] = AllReduce(tuple(Knot(s, median(each.seconds(s) for each in curves)) for s in sizes))
+    return found
+
+
+def _beyond_llama(model: ModelSpec) -> Caveat | None:
+    """A caveat for layers that no measured model has."""
+    strange = {each.kind.value for _, each in model.attentions() if each.kind is not AttentionKind.FULL}
+    strange |= {"sparse" for _, each in model.attentions() if each.attended_tokens}
+    strange |= {"routed experts" for group in model.layers if group.feed_forward.experts}
+    if not strange:
+        return None
+    message = f"fitted on dense Llama models with full attention; {', '.join(sorted(strange))} layers are extrapolated"
+    return Caveat(OUTSIDE, message, CURE)
+
+
+def _joined(spreads: Sequence[Spread]) -> Spread:
+    """Independent spreads together; of two formats' the larger share counts once each."""
+    return Spread(
+        decode=math.sqrt(sum(each.decode**2 for each in spreads)),
+        prefill=math.sqrt(sum(each.prefill**2 for each in spreads)),
+    )

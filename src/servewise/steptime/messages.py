@@ -1,0 +1,36 @@
+"""The time of a step's communication between accelerators."""
+
+from __future__ import annotations
+
+from servewise.deployment.deployment import Deployment
+from servewise.steptime.coefficients import Coefficients
+from servewise.steptime.gemms import OUTPUT_BYTES
+
+
+class Messages:
+    """Communication of a step, by its new tokens.
+
+    Two all-reduces a layer over the tensor-parallel ranks (after attention, after the feed-forward); with expert
+    parallelism the latter spans the data ranks too (its all-to-all is taken as an all-reduce, assumed). A pipeline
+    stage hands its activations on in half an all-reduce of two ranks (assumed); decode context parallelism
+    gathers and scatters once more a layer.
+    """
+
+    def __init__(self, deployment: Deployment, coefficients: Coefficients) -> None:
+        self._coefficients = coefficients
+        parallelism, groups = deployment.parallelism, deployment.model.layers
+        self._bytes_per_token = OUTPUT_BYTES * deployment.model.hidden_size
+        tensor = parallelism.tensor
+        spread = tensor * parallelism.data if parallelism.expert else tensor
+        mixers = sum(group.count for group in groups if group.attention.parameters)
+        dense = sum(g.count for g in groups if g.feed_forward.parameters and not g.feed_forward.experts)
+        experts = sum(g.count for g in groups if g.feed_forward.experts)
+        sharing = mixers if parallelism.decode_context > 1 else 0
+        self._calls = ((tensor, mixers + dense + sharing), (spread, experts), (2, 0.5 * (parallelism.pipeline - 1)))
+
+    def seconds(self, tokens: int) -> float:
+        """All messages of a step [s]."""
+        if not tokens:
+            return 0.0
+        size = self._bytes_per_token * tokens
+        return sum(count * self._coefficients.all_reduce_s(ranks, size) for ranks, count in self._calls if count)

@@ -1,0 +1,28 @@
+"""Whether a step lies where the coefficients were fitted."""
+
+from __future__ import annotations
+
+from servewise.caveats import Caveat
+from servewise.steptime.coefficients import ValidRange
+from servewise.steptime.estimator import Estimator
+from servewise.steptime.lookup import CURE, OUTSIDE
+from servewise.steptime.shape import StepShape
+
+
+def range_caveats(estimator: Estimator, shape: StepShape) -> tuple[Caveat, ...]:
+    """A caveat for each quantity of ``shape`` outside the estimator's fitted range; none for one without a range."""
+    valid: ValidRange | None = getattr(estimator, "valid_range", None)
+    if valid is None:
+        return ()
+    quantities: list[tuple[str, float, tuple[int, int]]] = []
+    if shape.decode_sequences:
+        mean = shape.decode_context_tokens / shape.decode_sequences
+        quantities.append(("sequences decoding at once", shape.decode_sequences, valid.decode_sequences))
+        quantities.append(("tokens of context a sequence", mean, valid.context_tokens))
+    if shape.prefill_tokens:
+        quantities.append(("prompt tokens in a step", shape.prefill_tokens, valid.prefill_tokens))
+    return tuple(
+        Caveat(OUTSIDE, f"{value:,.0f} {what}: coefficients were fitted from {low:,} to {high:,}", CURE)
+        for what, value, (low, high) in quantities
+        if not low <= value <= high
+    )
