@@ -75,5 +75,6 @@ def _known(line: str) -> str:
 def sentence(found: str) -> str:
     """``found`` with a capital and a full stop."""
     words = clean(found).strip()
-    words = words[:1].upper() + words[1:]
+    first = words.split(" ", 1)[0]
+    words = words[:1].upper() + words[1:] if first.isalpha() and first.islower() else words
     return words if not words or words.endswith((".", "!", "?", ":")) else words + "."

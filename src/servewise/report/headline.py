@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from servewise.answer import Answer
 from servewise.report.captions import sentence
-from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
+from servewise.report.reading import Row, clean, items, mapping, number, percentile, rows, text
 from servewise.report.tables.plan import title_of
 from servewise.report.tables.size import verdict
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, quantity, rate, seconds, size, times
@@ -33,11 +33,12 @@ class Headline:
 def headline(answer: Answer) -> Headline | None:
     """The headline of an answer, None for a command that has none."""
     found = _BY_COMMAND.get(answer.command)
-    made = found(answer.result) if found else None
+    made = found(answer) if found else None
     return made if made and made.text else None
 
 
-def _plan(result: Row) -> Headline:
+def _plan(answer: Answer) -> Headline:
+    result = answer.result
     recommended = mapping(result.get("recommendation"))
     if not recommended:
         return _closest(result)
@@ -78,18 +79,22 @@ def _known(pairs: tuple[tuple[str, str], ...]) -> tuple[Number, ...]:
     return tuple(Number(label, value) for label, value in pairs if value != UNKNOWN)
 
 
-def _size(result: Row) -> Headline:
-    words = verdict(result)
+def _size(answer: Answer) -> Headline:
+    result, conditions = answer.result, answer.conditions
+    who = clean(f"{conditions.model or 'It'} {{}} on {conditions.hardware}")
+    if result.get("fits") is False:
+        short = size(result.get("short_by_bytes"))
+        return Headline(f"{who.replace('{}', 'does not fit')}: {short} short on each accelerator.", good=False)
     pairs = (
         ("weights on each accelerator", size(result.get("weight_bytes"))),
         ("KV tokens", count(result.get("kv_tokens"))),
-        ("sequences at once", count(result.get("max_sequences"))),
+        (f"sequences of {count(result.get('context_tokens'))} tokens at once", count(result.get("max_sequences"))),
     )
-    said = "" if words == UNKNOWN else f"It {words}."
-    return Headline(said, "", _known(pairs), good=result.get("fits") is not False)
+    return Headline(f"{who.replace('{}', 'fits')}." if verdict(result) != UNKNOWN else "", "", _known(pairs))
 
 
-def _steptime(result: Row) -> Headline:
+def _steptime(answer: Answer) -> Headline:
+    result = answer.result
     found = rows(result, "rows")
     if not found:
         return Headline("")
@@ -102,16 +107,19 @@ def _steptime(result: Row) -> Headline:
     return Headline(words + ".", detail, _known((("ridge batch", figure(result.get("ridge_batch"))),)))
 
 
-def _simulate(result: Row) -> Headline:
+def _simulate(answer: Answer) -> Headline:
+    result = answer.result
     knees = [
-        f"{text(knee.get('policy'))} {rate(knee.get('low_per_s'))} to {rate(knee.get('high_per_s'))}"
+        f"{text(knee.get('policy'))} {rate(low)} to {rate(high)}"
         for knee in rows(result, "knees")
-        if number(knee.get("low_per_s")) is not None or number(knee.get("high_per_s")) is not None
+        if (low := number(knee.get("low_per_s"))) is not None and (high := number(knee.get("high_per_s"))) is not None
     ]
-    return Headline(f"Saturates at {', '.join(knees)} requests/s." if knees else "")
+    per = "step" if result.get("unit_step") is True else "s"
+    return Headline(f"Saturates at {', '.join(knees)} requests/{per}." if knees else "")
 
 
-def _speculate(result: Row) -> Headline:
+def _speculate(answer: Answer) -> Headline:
+    result = answer.result
     gain, best = number(result.get("speedup")), count(result.get("best_k"))
     if gain is None:
         return Headline("")
@@ -120,7 +128,8 @@ def _speculate(result: Row) -> Headline:
     return Headline(f"Draft {best} tokens at a time: {times(gain)}.")
 
 
-def _prefix(result: Row) -> Headline:
+def _prefix(answer: Answer) -> Headline:
+    result = answer.result
     share = percent(result.get("hit_rate"))
     pairs = (
         ("without a cache", dollars(result.get("cost_usd"))),
@@ -129,7 +138,8 @@ def _prefix(result: Row) -> Headline:
     return Headline("" if share == UNKNOWN else f"{share} of the prompt tokens can be reused.", "", _known(pairs))
 
 
-def _study(result: Row) -> Headline:
+def _study(answer: Answer) -> Headline:
+    result = answer.result
     verdicts = [row.get("agrees") for table in rows(result, "tables") for row in rows(table, "rows")]
     judged = [each for each in verdicts if isinstance(each, bool)]
     agree = result.get("all_agree") is True
@@ -138,7 +148,8 @@ def _study(result: Row) -> Headline:
     return Headline(f"{sum(judged)} of {len(judged)} rows of the study agree.", good=agree)
 
 
-def _compare(result: Row) -> Headline:
+def _compare(answer: Answer) -> Headline:
+    result = answer.result
     found = [text(row.get("verdict")) for row in rows(result, "rows")]
     return Headline(f"{len(items(found))} metrics compared." if found else "")
 

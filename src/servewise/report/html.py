@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servewise.errors import InputError
-from servewise.report.page import page_of
 from servewise.report.sections import Answers, sections_of
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 def render_html(answers: Answers, *, title: str, command: str | None = None) -> str:
     """The answers as a whole HTML document; ``command`` is shown as what made it."""
     from markupsafe import Markup
+
+    from servewise.report.page import page_of
 
     page = page_of(sections_of(answers), title=title, command=command)
     return _template().render(page=page, style=Markup(_text("style.css"))) + "\n"

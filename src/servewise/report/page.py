@@ -155,7 +155,7 @@ def _width(table: Table) -> int:
 
 def _longest(table: Table, index: int, prose: bool) -> int:
     longest = max((len(row[index]) for row in table.cells), default=0)
-    return min(longest, 30) if prose else longest
+    return round(0.85 * min(longest, 30)) if prose else longest
 
 
 def _longest_word(heading: str) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servewise.answer import Answer
 from servewise.caveats import Caveat, unique
 from servewise.errors import InputError
 from servewise.report.document import answer_from
-from servewise.report.reading import text
+from servewise.report.reading import clean, text
 
 Answers = Answer | Sequence[Answer] | Mapping[str, Answer]
 
@@ -36,11 +37,32 @@ class Section:
 
 def sections_of(answers: Answers) -> tuple[Section, ...]:
     """The sections of what a report was given; an answer made of answers (``demo``) is taken apart."""
+    return _distinct(_found(answers))
+
+
+def _found(answers: Answers) -> tuple[Section, ...]:
     if isinstance(answers, Answer):
         return _parts(answers) or (Section(_title(answers), answers),)
     if isinstance(answers, Mapping):
         return tuple(each for name, answer in answers.items() for each in _named(str(name), answer))
-    return tuple(each for answer in answers for each in sections_of(answer))
+    return tuple(each for answer in answers for each in _found(answer))
+
+
+def _distinct(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+    """The sections with titles that tell them apart: by model and hardware, then by number."""
+    titles = Counter(section.title for section in sections)
+    named = [replace(section, title=_longer(section)) if titles[section.title] > 1 else section for section in sections]
+    seen: Counter[str] = Counter()
+    for place, section in enumerate(named):
+        seen[section.title] += 1
+        if seen[section.title] > 1:
+            named[place] = replace(section, title=f"{section.title} ({seen[section.title]})")
+    return tuple(named)
+
+
+def _longer(section: Section) -> str:
+    conditions = section.answer.conditions
+    return clean(f"{section.title}: {conditions.model} on {conditions.hardware}")
 
 
 def caveats_of(sections: Iterable[Section]) -> tuple[Caveat, ...]:

@@ -13,20 +13,22 @@ UNKNOWN = "–"
 _READABLE = 1e9  # beyond this a figure is written as a power of ten
 
 
-def figure(value: object) -> str:
-    """A plain number: whole with commas from 100 on, three digits below.
+def figure(value: object, *, digits: int = 3) -> str:
+    """A plain number with at least ``digits`` digits: whole with commas where that is enough.
 
     >>> figure(13520), figure(0.03912), figure(None), figure(0)
     ('13,520', '0.0391', '–', '0')
+    >>> figure(53.687, digits=4), figure(14559.2, digits=4)
+    ('53.69', '14,559')
     """
     found = number(value)
     if found is None:
         return UNKNOWN
     if abs(found) >= 1e15 or (found and abs(found) < 1e-4):
         return f"{found:.2e}"
-    if abs(found) >= 100 or found == int(found):
+    if abs(found) >= 10 ** (digits - 1) or found == int(found):
         return f"{found:,.0f}"
-    return f"{found:.3g}"
+    return f"{found:.{digits}g}"
 
 
 def count(value: object) -> str:
@@ -59,6 +61,8 @@ def size(value: object) -> str:
     found = number(value)
     if found is None:
         return UNKNOWN
+    if found == 0:
+        return "0 B"
     return format_bytes(found) if abs(found) < 1e18 else f"{found:.2e} B"
 
 

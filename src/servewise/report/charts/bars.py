@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
+from servewise.report.charts.labels import short
 from servewise.report.charts.scales import dollar_tick, linear_axis, only_grid
 from servewise.report.wording import dollars
 
@@ -47,7 +48,7 @@ def cost_chart(costs: Sequence[Cost]) -> str:
 
 
 def _wrapped(name: str) -> str:
-    return "\n".join(textwrap.wrap(name, _NAME_WIDTH)[:3])
+    return "\n".join(textwrap.wrap(short(name, 3 * _NAME_WIDTH), _NAME_WIDTH))
 
 
 def _costs(axes: Axes, costs: Sequence[Cost], names: Sequence[str]) -> None:
@@ -101,7 +102,7 @@ def _swings(axes: Axes, swings: Sequence[Swing]) -> None:
             up = ratio >= 1
             axes.barh([place], [ratio - 1], color=palette.colour(0 if up else 1), height=0.6)
             axes.annotate(
-                change, xy=(ratio - 1, place), xytext=(4 if up else -4, 0), textcoords="offset points",
+                short(change, 12), xy=(ratio - 1, place), xytext=(4 if up else -4, 0), textcoords="offset points",
                 va="center", ha="left" if up else "right", fontsize=8,
             )  # fmt: skip
     axes.axvline(0, color=palette.INK, linewidth=1)

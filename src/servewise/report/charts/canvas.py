@@ -14,9 +14,11 @@ from servewise.report.charts import palette
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 WIDTH_IN, HEIGHT_IN = 4.9, 3.1  # 470 CSS pixels wide: its 12 px text stays readable on a telephone
 
+_TAG = re.compile(r"<[^>]+>")
 _STYLE: dict[str, object] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
@@ -70,27 +72,32 @@ def draw(
 
     # A glyph missing from the measuring font is no fault: the browser draws the text, with its own fonts.
     with mpl.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
         figure = Figure(figsize=(width_in, height_in), layout="constrained")
         canvas = FigureCanvasSVG(figure)
         plot(figure.add_subplot())
-        buffer = io.StringIO()
-        canvas.print_svg(  # type: ignore[no-untyped-call]
-            buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    return _finished(buffer.getvalue(), title, description)
+        svg = _saved(canvas)
+    return _finished(svg, title, description)
+
+
+def _saved(canvas: FigureCanvasSVG) -> str:
+    buffer = io.StringIO()
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # nothing that differs from day to day
+    canvas.print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
+    return buffer.getvalue()
 
 
 def _finished(svg: str, title: str, description: str) -> str:
     body = svg[svg.index("<svg") :]
     head, inner = body.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
-    inner = re.sub(r"<metadata>.*?</metadata>\s*", "", inner, flags=re.DOTALL)
-    inner = _lean(_named(_coloured(inner)))
+    inner = _lean(inner)
+    used = frozenset(re.findall(r'(?:url\(#|href="#)([^")]+)', inner))
+    inner = _TAG.sub(lambda tag: _restyled(tag[0], used), inner)
     mark = hashlib.sha256((title + inner).encode("utf-8", "replace")).hexdigest()[:8]
-    inner = _marked(inner, mark)
+    inner = _TAG.sub(lambda tag: _marked(tag[0], mark), inner)
     labels = f'<title id="t{mark}">{html.escape(title)}</title>\n<desc id="d{mark}">{html.escape(description)}</desc>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
@@ -98,27 +105,21 @@ def _finished(svg: str, title: str, description: str) -> str:
     ).rstrip()
 
 
-def _coloured(inner: str) -> str:
+def _restyled(tag: str, used: frozenset[str]) -> str:
+    """A tag in the page's colours, without an id that nothing refers to."""
     for colour, name in palette.VARIABLES.items():
-        inner = inner.replace(f": {colour}", f": var(--{name}, {colour})")
-    return inner
+        tag = tag.replace(f": {colour}", f": var(--{name}, {colour})")
+    return re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", tag)
 
 
-def _named(inner: str) -> str:
-    """Without the ids that nothing refers to."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', inner))
-    return re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", inner)
-
-
-def _marked(inner: str, mark: str) -> str:
-    """With ids of its own, so that several charts stand in one page."""
-    inner = re.sub(r' id="([^"]+)"', rf' id="\g<1>{mark}"', inner)
-    inner = re.sub(r"url\(#([^)]+)\)", rf"url(#\g<1>{mark})", inner)
-    return re.sub(r'href="#([^"]+)"', rf'href="#\g<1>{mark}"', inner)
+def _marked(tag: str, mark: str) -> str:
+    """A tag whose ids and references are this chart's own, so that several charts stand in one page."""
+    tag = re.sub(r' id="([^"]+)"', rf' id="\g<1>{mark}"', tag)
+    tag = re.sub(r"url\(#([^)]+)\)", rf"url(#\g<1>{mark})", tag)
+    return re.sub(r'href="#([^"]+)"', rf'href="#\g<1>{mark}"', tag)
 
 
 def _lean(inner: str) -> str:
-    """Without matplotlib's own style sheet, comments and indentation."""
-    inner = re.sub(r"<style[^>]*>.*?</style>\s*", "", inner, flags=re.DOTALL)
-    inner = re.sub(r"<!--.*?-->\s*", "", inner, flags=re.DOTALL)
-    return re.sub(r"\n\s+", "\n", inner)
+    """Without metadata, matplotlib's own style sheet, comments and indentation."""
+    inner = re.sub(r"<(metadata|style)\b.*?</\1>\s*", "", inner, flags=re.DOTALL)
+    return re.sub(r"\n\s+", "\n", re.sub(r"<!--.*?-->\s*", "", inner, flags=re.DOTALL))

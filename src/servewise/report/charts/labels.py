@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LONGEST = 30
 _GAP = 0.075  # of the axes' height: one line of text
+
+
+def short(name: str, longest: int = LONGEST) -> str:
+    """``name``, cut where it would take the chart's room.
+
+    >>> short("continuous"), short("a" * 40, 8)
+    ('continuous', 'aaaaaaa…')
+    """
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 class End(NamedTuple):
@@ -24,7 +34,7 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
     heights = [_share(axes, end.y) for end in ends]
     for end, height in zip(ends, spread(heights, _GAP), strict=True):
         axes.annotate(
-            end.name,
+            short(end.name),
             xy=(1.0, height),
             xycoords="axes fraction",
             xytext=(5, 0),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
+from servewise.report.charts.labels import short
 from servewise.report.charts.scales import gib_tick, linear_axis, only_grid
 from servewise.report.wording import percent, size
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TITLE = "Memory of one accelerator"
-_FREE = ("not used", "unused", "free", "reserve", "outside the engine")
+_FREE = ("not used", "unused", "free", "reserve", "outside the")
+_OWN = {"weights": 0, "kv cache": 2}  # the same colour in every chart
+_OTHERS = (1, 3, 4, 5, 6)
 
 
 class Part(NamedTuple):
@@ -26,7 +29,7 @@ class Part(NamedTuple):
 
 def memory_chart(parts: Sequence[Part], memory_bytes: float, short_by_bytes: float = 0.0) -> str:
     """The parts [bytes] laid end to end against ``memory_bytes``; what is short hangs over, hatched."""
-    words = [f"{part.name} {size(part.bytes)} ({percent(part.bytes / memory_bytes)})" for part in parts]
+    words = [f"{short(part.name)} {size(part.bytes)} ({percent(part.bytes / memory_bytes)})" for part in parts]
     if short_by_bytes > 0:
         words.append(f"short by {size(short_by_bytes)}")
     height = 1.4 + 0.17 * len(words)
@@ -45,7 +48,7 @@ def _plot(axes: Axes, parts: Sequence[Part], memory: float, short: float, words:
         start += part.bytes
     if short > 0:
         face = {"facecolor": "none", "edgecolor": palette.BAD, "hatch": "////", "linewidth": 1.2}
-        _bar(axes, min(start, memory), short, words[-1], **face)
+        _bar(axes, memory, short, words[-1], **face)
     end = max(start, memory + max(short, 0.0)) * 1.02
     axes.axvline(memory, color=palette.INK, linewidth=1.4)
     axes.annotate(
@@ -80,4 +83,5 @@ def _face(index: int, part: Part) -> dict[str, object]:
     edge = {"edgecolor": palette.PAPER, "linewidth": 0.8}
     if any(word in part.name.lower() for word in _FREE):
         return {"facecolor": palette.GRID, **edge}
-    return {"facecolor": palette.colour(index), **edge}
+    own = _OWN.get(part.name.lower())
+    return {"facecolor": palette.colour(_OTHERS[index % len(_OTHERS)] if own is None else own), **edge}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
+from servewise.report.charts.labels import short
 from servewise.report.charts.scales import count_tick, gib_tick, linear_axis, named
 from servewise.report.wording import rate, size
 
@@ -45,7 +46,7 @@ def _plot(axes: Axes, points: Sequence[PrecisionPoint], batch: str) -> None:
     axes.set(xlim=(0, max(sizes) * 1.3), ylim=(0, max(speeds) * 1.15))
     for point in ordered:
         axes.annotate(
-            point.name + (f"\n{point.quality}" if point.quality else ""),
+            short(point.name) + (f"\n{short(point.quality)}" if point.quality else ""),
             xy=(point.weight_bytes, point.tokens_per_s),
             xytext=(7, 0),
             textcoords="offset points",

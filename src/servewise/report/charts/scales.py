@@ -25,7 +25,15 @@ def count_tick(value: float, _position: object = None) -> str:
     for size, unit in _PREFIXES:
         if abs(value) >= size * 0.999:
             return f"{value / size:.4g}{unit}"
-    return f"{value:.4g}"
+    return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 1e-3 else f"{value:.4g}"
+
+
+def binary_tick(value: float, _position: object = None) -> str:
+    """A count that doubles: 2,048 in full, then 16k, 128k, 1M in the field's binary sense."""
+    for size, unit in ((2**20, "M"), (2**10, "k")):
+        if value >= 10_000 and value >= size and value % size == 0:
+            return f"{value / size:,.0f}{unit}"
+    return f"{value:,.4g}" if value < 1 else f"{value:,.0f}" if value < 1e7 else count_tick(value)
 
 
 def percent_tick(value: float, _position: object = None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
 from servewise.report.charts.labels import End, label_ends
-from servewise.report.charts.scales import count_tick, log_axis, named, seconds_tick
+from servewise.report.charts.scales import binary_tick, log_axis, named, seconds_tick
 from servewise.report.wording import figure, seconds
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _plot(axes: Axes, points: Sequence[StepPoint], ridges: Sequence[Ridge]) -> N
     for _, values, colour, dash, width, mark in lines:
         axes.plot(batches, values, color=colour, linestyle=dash, linewidth=width, marker=mark or None)
     inside = [ridge for ridge in ridges if ridge.batch <= batches[-1] * 4]
-    log_axis(axes, "x", [*batches, *(ridge.batch for ridge in inside)], count_tick, base=2)
+    log_axis(axes, "x", [*batches, *(ridge.batch for ridge in inside)], binary_tick, base=2)
     log_axis(axes, "y", times, seconds_tick)
     axes.set_xlim(batches[0], max([batches[-1], *(ridge.batch * 1.15 for ridge in inside)]))
     axes.set_ylim(min(times) * 0.8, max(times) * 1.5)

@@ -7,7 +7,8 @@ from servewise.report.charts.figure import Figure
 from servewise.report.charts.memory import Part, memory_chart
 from servewise.report.figures.pick import table_behind
 from servewise.report.figures.precision import precision_figures
-from servewise.report.reading import plottable, rows, text
+from servewise.report.reading import plottable, rows
+from servewise.report.tables.size import part_name
 
 _MOST_PARTS = 12
 
@@ -20,7 +21,7 @@ def figures(answer: Answer) -> list[Figure]:
 def _memory(answer: Answer) -> list[Figure]:
     result = answer.result
     parts = [
-        Part(text(term.get("name"), "?"), size)
+        Part(part_name(term.get("name")), size)
         for term in rows(result, "breakdown")[:_MOST_PARTS]
         if (size := plottable(term.get("bytes"))) is not None and size >= 1
     ]

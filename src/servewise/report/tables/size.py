@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from servewise.report.reading import Row, number, rows, text
+from servewise.report.reading import Row, number, positive, rows, text
 from servewise.report.table import Column, Table, build, facts
 from servewise.report.wording import UNKNOWN, count, percent, size
 
@@ -13,9 +13,9 @@ def tables(result: Row) -> tuple[Table, ...]:
 
 
 def verdict(result: Row) -> str:
-    """One line: it fits, or how much is short."""
+    """Fits, does not fit, or not known."""
     if result.get("fits") is False:
-        return f"does not fit: {size(result.get('short_by_bytes'))} short on each accelerator"
+        return "does not fit"
     return "fits" if result.get("fits") is True else UNKNOWN
 
 
@@ -26,8 +26,10 @@ def _verdict(result: Row) -> Table:
         sequences += f" of {count(context)} tokens"
     pairs = [
         ("Verdict", verdict(result)),
+        ("Short by, each accelerator", size(short) if (short := positive(result.get("short_by_bytes"))) else UNKNOWN),
+        ("Memory, each accelerator", size(result.get("memory_bytes"))),
         ("Weights, each accelerator", size(result.get("weight_bytes"))),
-        ("KV cache per token, each accelerator", size(result.get("kv_bytes_per_token"))),
+        ("KV per token, each accelerator", size(result.get("kv_bytes_per_token"))),
         ("Left for the KV cache, each accelerator", size(result.get("kv_budget_bytes"))),
         (
             "KV cache of one replica",
@@ -43,15 +45,21 @@ def _known(result: Row, key: str) -> bool:
 
 
 def _breakdown(result: Row) -> Table:
-    terms = rows(result, "breakdown")
+    terms = [term for term in rows(result, "breakdown") if number(term.get("bytes"))]
     total = number(result.get("memory_bytes")) or sum(number(term.get("bytes")) or 0.0 for term in terms)
     columns = (
-        Column("Part", lambda row: text(row.get("name"), UNKNOWN), prose=True),
+        Column("Part", lambda row: part_name(row.get("name")), prose=True),
         Column("Bytes", lambda row: size(row.get("bytes"))),
         Column("Share", lambda row: _share(row, total)),
         Column("How it was found", lambda row: text(row.get("note")), prose=True),
     )
     return build("Memory of one accelerator", columns, terms)
+
+
+def part_name(name: object) -> str:
+    """A part of the memory, as a label: capitalised."""
+    words = text(name, UNKNOWN).replace("kv cache", "KV cache")
+    return words[:1].upper() + words[1:]
 
 
 def _share(row: Row, total: float) -> str:

@@ -18,6 +18,11 @@ def tables(result: Row) -> tuple[Table, ...]:
     return tuple(_table(table) for table in rows(result, "tables"))
 
 
+def title_of(table: Row) -> str:
+    """A table's title, or its name."""
+    return text(table.get("title")) or text(table.get("name"), "Table")
+
+
 def _table(table: Row) -> Table:
     found = rows(table, "rows")
     labels = [key for key in dict.fromkeys(key for row in found for key in row) if key not in _JUDGEMENT]
@@ -25,15 +30,14 @@ def _table(table: Row) -> Table:
         *(Column(_heading(key), _cell(key), prose=True) for key in labels),
         Column("Quantity", lambda row: text(row.get("quantity")), prose=True),
         Column("Study", lambda row: text(row.get("study_printed")) or value(row.get("study"))),
-        Column("Ours", lambda row: value(row.get("ours"))),
+        Column("Ours", _ours),
         Column("Unit", lambda row: text(row.get("unit")), prose=True),
-        Column("Interval of ours", lambda row: _interval(row.get("interval"))),
+        Column("Interval of ours", lambda row: _interval(row.get("interval")), wide=True),
         Column("Agrees when", lambda row: text(row.get("tolerance")), prose=True, wide=True),
         Column("Verdict", lambda row: verdict(row.get("agrees")), prose=True),
         Column("Note", lambda row: text(row.get("note")), prose=True, wide=True),
     )
-    title = text(table.get("title")) or text(table.get("name"), "Table")
-    return build(title, columns, found, note=sentence(text(table.get("note"))), marks=_mark)
+    return build(title_of(table), columns, found, note=sentence(text(table.get("note"))), marks=_mark)
 
 
 def _heading(key: str) -> str:
@@ -50,12 +54,25 @@ def _cell(key: str) -> Cell:
 
 def _interval(pair: object) -> str:
     ends = [number(each) for each in items(pair)]
-    return f"{figure(ends[0])} to {figure(ends[1])}" if len(ends) == 2 and None not in ends else UNKNOWN
+    return (
+        f"{figure(ends[0], digits=4)} to {figure(ends[1], digits=4)}"
+        if len(ends) == 2 and None not in ends
+        else UNKNOWN
+    )
+
+
+def _ours(row: Row) -> str:
+    """With a digit more than the study prints; a statement holds or does not."""
+    ours = number(row.get("ours"))
+    if ours is None:
+        return value(row.get("ours"))
+    if row.get("study_printed") == "holds":
+        return "holds" if ours else "does not hold"
+    return figure(ours, digits=4)
 
 
 def _mark(row: Row) -> str:
-    agrees = row.get("agrees")
-    return "bad" if agrees is False else "good" if agrees is True else ""
+    return "bad" if row.get("agrees") is False else ""
 
 
 def verdict(agrees: object) -> str:
