@@ -36,6 +36,7 @@ class CalibratedRoofline:
         self._by_tokens: dict[int, float] = {}
         self._by_rows: dict[int, float] = {0: 0.0}
         self._by_batch: dict[int, tuple[Line, ...]] = {}
+        self._decode_lines: dict[int, tuple[Line, ...]] = {}
 
     def seconds(self, shape: StepShape) -> float:
         """The step's time [s]."""
@@ -66,9 +67,15 @@ class CalibratedRoofline:
 
     def decode_lines(self, sequences: int) -> tuple[Line, ...]:
         """The lines whose maximum is the time of a pure decode step."""
-        base = self._linear(sequences) + self._head(sequences)
-        lines = self._by_batch.get(sequences) or self._attention_lines(sequences)
-        return tuple(Line(base + start, slope, windowed) for start, slope, windowed in lines)
+        known = self._decode_lines.get(sequences)
+        if known is None:
+            base = self._linear(sequences) + self._head(sequences)
+            lines = self._by_batch.get(sequences) or self._attention_lines(sequences)
+            known = tuple(Line(base + start, slope, windowed) for start, slope, windowed in lines)
+            if len(self._decode_lines) >= MEMO_LIMIT:
+                self._decode_lines.clear()
+            self._decode_lines[sequences] = known
+        return known
 
     def step(self, shape: StepShape) -> StepTime:
         """The step's time with its parts: times at the measured efficiencies; launches count as overhead."""
