@@ -14,6 +14,7 @@ from typing import Any
 from servewise.errors import InputError, nearest_names
 from servewise.modelspec.families.network import Network
 from servewise.modelspec.families.table import ARCHITECTURES, FAMILIES
+from servewise.modelspec.families.towers import tower_parameters
 from servewise.modelspec.fields import Fields
 from servewise.modelspec.quantization import Storage, read_storage
 from servewise.modelspec.spec import Layers, ModelSpec, WeightPart
@@ -39,6 +40,7 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
         "max_position_embeddings", "n_positions", "model_max_length", "seq_length", default=0, least=0
     )
     fields.check()
+    tower = tower_parameters(outer, hidden)
     storage = read_storage(fields, outer)
     tied = outer.flag("tie_word_embeddings", default=network.tied) if prefix else network.tied
     return ModelSpec(
@@ -56,7 +58,9 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
         quantised_parameters=_quantised(network.layers, vocabulary * hidden, storage, tied),
         quantised_parts=storage.parts if storage.weights != storage.dtype else None,
         source=source,
-        uncounted=_uncounted(outer, network),
+        uncounted=_uncounted(outer, network, tower),
+        tower_parameters=tower or 0,
+        drafting_parameters=network.drafting_parameters,
     )
 
 
@@ -105,13 +109,10 @@ def _quantised(layers: tuple[Layers, ...], table: int, storage: Storage, tied: b
     return total + table * (WeightPart.HEAD in storage.parts and not tied)
 
 
-def _uncounted(outer: Fields, network: Network) -> tuple[str, ...]:
-    towers = tuple(
-        name
-        for key, name in (("vision_config", "vision tower"), ("audio_config", "audio tower"))
-        if isinstance(outer.get(key), Mapping)
-    )
-    return (*towers, *network.uncounted)
+def _uncounted(outer: Fields, network: Network, tower: int | None) -> tuple[str, ...]:
+    vision = ("vision tower",) if tower is None else ()
+    audio = ("audio tower",) if isinstance(outer.get("audio_config"), Mapping) else ()
+    return (*vision, *audio, *network.uncounted)
 
 
 def parse_text(text: str, *, name: str, source: str = "", where: str = "config.json") -> ModelSpec:

@@ -29,6 +29,7 @@ class WeightPart(StrEnum):
     EXPERTS = "experts"  # routed experts
     NORMS = "norms"
     HEAD = "head"
+    TOWER = "tower"  # a vision tower with its projector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,9 @@ class ModelSpec:
     else; ``quantised_parameters`` says how many parameters ``weights`` applies to (None: all of them, one format), and
     ``quantised_parts`` which (None: attention, feed-forward and experts). ``checkpoint_bytes`` is the exact size of
     the stored tensors where a GGUF header or a safetensors index gives it, ``stored_bytes`` the same by part (GGUF).
-    ``uncounted`` names parts of the checkpoint that the counts leave out (a vision tower, layers that only draft).
+    ``uncounted`` names parts of the checkpoint that the counts leave out (a vision tower, layers that only draft);
+    ``drafting_parameters`` are those of multi-token prediction layers and ``tower_parameters`` those of a vision tower,
+    where they are known, beside ``parameters``.
     """
 
     name: str
@@ -149,6 +152,8 @@ class ModelSpec:
     checkpoint_bytes: int | None = None
     stored_bytes: tuple[tuple[WeightPart, int], ...] = ()
     uncounted: tuple[str, ...] = ()
+    drafting_parameters: int = 0
+    tower_parameters: int = 0
 
     @property
     def layer_count(self) -> int:
@@ -162,7 +167,7 @@ class ModelSpec:
 
     @property
     def parameters(self) -> int:
-        """All parameters of the checkpoint."""
+        """All parameters of the language model, as plain decoding loads it."""
         inside = sum(group.count * group.parameters for group in self.layers)
         return inside + self.embedding_parameters + self.head_parameters + self.final_norm_parameters
 

@@ -29,7 +29,7 @@ def part_bytes(model: ModelSpec, weights: Precision | None = None) -> dict[Weigh
 
 
 def part_parameters(model: ModelSpec) -> dict[WeightPart, int]:
-    """The parameters of each part; they sum to ``model.parameters``."""
+    """The parameters of each part; they sum to ``model.parameters`` and, beside it, ``model.tower_parameters``."""
     layers = model.layers
     return {
         WeightPart.EMBEDDING: model.embedding_parameters,
@@ -40,6 +40,7 @@ def part_parameters(model: ModelSpec) -> dict[WeightPart, int]:
         ),
         WeightPart.NORMS: sum(each.count * each.norm_parameters for each in layers) + model.final_norm_parameters,
         WeightPart.HEAD: model.head_parameters,
+        WeightPart.TOWER: model.tower_parameters,
     }
 
 

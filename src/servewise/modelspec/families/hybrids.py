@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from servewise.modelspec.families.attention import NO_ATTENTION, grouped_query, read_heads
 from servewise.modelspec.families.feed_forward import NO_FEED_FORWARD, dense, mixture, plain
 from servewise.modelspec.families.latent import latent_attention
 from servewise.modelspec.families.mixtures import deepseek_experts, dense_first, qwen_experts, shared_experts
-from servewise.modelspec.families.network import Layer, Network, drafting_layers, grouped, layer_count, linear
+from servewise.modelspec.families.network import (
+    Layer,
+    Network,
+    drafting_layers,
+    drafting_parameters,
+    grouped,
+    layer_count,
+    linear,
+)
 from servewise.modelspec.fields import MOST_LAYERS, Fields
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward
 
@@ -57,7 +66,10 @@ def qwen3_next(fields: Fields) -> Network:
         ),
     }
     parts = _qwen_feed_forwards(fields, count)
-    return _network(fields, [(mixers[each], part, 2 * size.hidden) for each, part in zip(types, parts, strict=True)])
+    layers = [(mixers[each], part, 2 * size.hidden) for each, part in zip(types, parts, strict=True)]
+    drafting = (mixers["full_attention"], parts[-1], 2 * size.hidden)
+    network = _network(fields, layers)
+    return replace(network, drafting_parameters=drafting_parameters(fields, drafting, table_copies=0))
 
 
 def _qwen_feed_forwards(fields: Fields, count: int) -> list[FeedForward]:

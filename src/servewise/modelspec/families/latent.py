@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from servewise.modelspec.families.mixtures import deepseek_experts, dense_first
-from servewise.modelspec.families.network import Network, drafting_layers, grouped, layer_count, linear
+from servewise.modelspec.families.network import (
+    Network,
+    drafting_layers,
+    drafting_parameters,
+    grouped,
+    layer_count,
+    linear,
+)
 from servewise.modelspec.fields import Fields
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward
 
@@ -78,32 +85,32 @@ def _scaled_fp8(values: int) -> int:
 
 def deepseek_v2(fields: Fields) -> Network:
     """DeepSeek-V2: MLA, shared experts, no score correction."""
-    return _network(fields, deepseek_experts(fields, score_correction=False), [latent_attention(fields)])
+    return _network(fields, deepseek_experts(fields, score_correction=False), [latent_attention(fields)], 0)
 
 
 def deepseek_v3(fields: Fields) -> Network:
     """DeepSeek-V3, R1 and Kimi K2: MLA, shared experts, score correction."""
-    return _network(fields, deepseek_experts(fields), [latent_attention(fields)])
+    return _network(fields, deepseek_experts(fields), [latent_attention(fields)], 2)
 
 
 def deepseek_v32(fields: Fields) -> Network:
     """DeepSeek-V3.2: V3 with sparse attention; ``indexer_types`` says which layers share an indexer."""
-    return _sparse(fields, 1536)
+    return _sparse(fields, 1536, 2)
 
 
 def glm_moe_dsa(fields: Fields) -> Network:
     """GLM-5: DeepSeek-V3.2's layers with a query rank of 2,048 where the config is silent."""
-    return _sparse(fields, 2048)
+    return _sparse(fields, 2048, 0)
 
 
-def _sparse(fields: Fields, query_rank: int) -> Network:
+def _sparse(fields: Fields, query_rank: int, table_copies: int) -> Network:
     count = layer_count(fields)
     types = fields.choices("indexer_types", ("full", "shared"), count) or ["full"]
     kinds = {name: sparse_attention(fields, query_rank, indexer=name == "full") for name in set(types)}
-    return _network(fields, deepseek_experts(fields), [kinds[each] for each in types])
+    return _network(fields, deepseek_experts(fields), [kinds[each] for each in types], table_copies)
 
 
-def _network(fields: Fields, sparse: FeedForward, attentions: list[Attention]) -> Network:
+def _network(fields: Fields, sparse: FeedForward, attentions: list[Attention], table_copies: int) -> Network:
     parts = dense_first(fields, sparse)
     each_layer = attentions if len(attentions) == len(parts) else attentions * len(parts)
     hidden = fields.count("hidden_size")
@@ -112,4 +119,5 @@ def _network(fields: Fields, sparse: FeedForward, attentions: list[Attention]) -
         tied=fields.flag("tie_word_embeddings", default=False),
         final_norm_parameters=hidden,
         uncounted=drafting_layers(fields),
+        drafting_parameters=drafting_parameters(fields, (attentions[0], sparse, 2 * hidden), table_copies=table_copies),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from servewise.modelspec.families.attention import grouped_query, read_heads, windowed_layers
 from servewise.modelspec.families.feed_forward import dense, gated, mixture
-from servewise.modelspec.families.llama import Style, assemble, read_window
-from servewise.modelspec.families.network import Network, grouped, layer_count
+from servewise.modelspec.families.llama import Style, assemble, read_attention, read_window
+from servewise.modelspec.families.network import Network, drafting_parameters, grouped, layer_count
 from servewise.modelspec.fields import Fields
 from servewise.modelspec.spec import FeedForward
 
@@ -91,8 +93,10 @@ def dense_first(fields: Fields, sparse: FeedForward) -> list[FeedForward]:
 
 
 def _dense_first(fields: Fields, style: Style, sparse: FeedForward) -> Network:
-    parts = dense_first(fields, sparse)
-    return assemble(fields, style, read_heads(fields, head_dim=style.head_dim), parts, [False] * len(parts), None)
+    parts, size = dense_first(fields, sparse), read_heads(fields, head_dim=style.head_dim)
+    network = assemble(fields, style, size, parts, [False] * len(parts), None)
+    layer = (read_attention(fields, style, size), sparse, style.norms * size.hidden)
+    return replace(network, drafting_parameters=drafting_parameters(fields, layer, table_copies=2))
 
 
 def _routed(

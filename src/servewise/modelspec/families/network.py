@@ -26,6 +26,7 @@ class Network:
     embedding_extra_parameters: int = 0
     head_extra_parameters: int = 0
     uncounted: tuple[str, ...] = ()
+    drafting_parameters: int = 0
 
 
 def grouped(layers: Iterable[Layer]) -> tuple[Layers, ...]:
@@ -51,7 +52,25 @@ def linear(inputs: int, outputs: int, bias: bool = False) -> int:
     return inputs * outputs + outputs * bias
 
 
+def drafting_count(fields: Fields) -> int:
+    """The number of multi-token prediction layers that the checkpoint holds."""
+    return fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, least=0, most=MOST_LAYERS)
+
+
+def drafting_parameters(fields: Fields, layer: Layer, *, table_copies: int) -> int:
+    """Parameters of the multi-token prediction layers (DeepSeek-V3, section 2.2).
+
+    Each is a decoder layer like ``layer``, a 2 h x h projection of the two inputs, a norm for each of them and one
+    before the head. DeepSeek-V3 and GLM-4.5 store their own copies of embedding and head (``table_copies`` 2).
+    """
+    attention, part, norms = layer
+    hidden = fields.count("hidden_size")
+    tables = table_copies * fields.count("vocab_size") * hidden
+    own = attention.parameters + part.parameters + norms + linear(2 * hidden, hidden) + 3 * hidden
+    return drafting_count(fields) * (own + tables)
+
+
 def drafting_layers(fields: Fields) -> tuple[str, ...]:
-    """The multi-token prediction layers of the checkpoint, which plain decoding does not load."""
-    count = fields.count("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, least=0, most=MOST_LAYERS)
+    """The multi-token prediction layers of the checkpoint in words; plain decoding does not load them."""
+    count = drafting_count(fields)
     return (f"{count} multi-token prediction layer{'s' * (count > 1)}",) if count else ()
