@@ -74,8 +74,13 @@ def read_workload(path: Path) -> Synthetic | ClosedLoop | Trace:
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})", where=where) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no TOML ({error})", where=where) from error
-    return described(found, where, path.parent)
+        raise InputError(f"is no TOML ({' '.join(str(error).split())[:160]})", where=where) from error
+    try:
+        return described(found, where, path.parent)
+    except InputError as error:
+        if error.where:
+            raise
+        raise InputError(error.what, where=where, hint=error.hint) from error
 
 
 def described(table: Table, where: str, folder: Path) -> Synthetic | ClosedLoop | Trace:
