@@ -104,11 +104,11 @@ class Door:
 
     def __init__(self, requests: Iterable[Request], longest: int | None) -> None:
         self._requests = requests
-        self._longest = longest
+        self.longest = longest
         self.refused = 0
 
     def __iter__(self) -> Iterator[Request]:
-        longest = self._longest
+        longest = self.longest
         for each in self._requests:
             if longest is not None and each.prompt_tokens + each.output_tokens > longest:
                 self.refused += 1

@@ -85,3 +85,4 @@ PER_S = Quantity("rate", RATE, "0.5 or 30/min")
 NUMBER = Quantity("number", {"": 1}, "0.7")
 PRICE = Quantity("price", {"": 1, "$": 1}, "3.00")
 WHOLE = Whole()
+TEXT = click.STRING

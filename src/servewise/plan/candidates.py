@@ -68,7 +68,7 @@ def candidates(space: Space) -> tuple[Candidate, ...]:
 
     Raises InputError where there are none, or more than ``MOST_CANDIDATES``.
     """
-    found = tuple(dict.fromkeys(_all(space)))
+    found = tuple({each.title: each for each in _all(space)}.values())
     if not found:
         raise InputError("there is no candidate to weigh", where="plan", hint="name accelerators, counts and splits")
     if len(found) > MOST_CANDIDATES:

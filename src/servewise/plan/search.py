@@ -29,10 +29,12 @@ FILLINGS = 4  # of the slots by the backlog
 class Highest:
     """``rate_per_s`` is the highest at which the SLO was seen to hold, 0 where it never was.
 
-    ``summary`` and ``run`` are those of that rate, or of the lowest rate tried; ``runs`` counts the simulations.
+    ``summary`` and ``run`` are those of that rate, or of ``lowest_per_s``, the lowest rate tried; ``runs`` counts the
+    simulations.
     """
 
     rate_per_s: float
+    lowest_per_s: float
     summary: RunSummary
     run: Run
     knee: Knee
@@ -73,7 +75,14 @@ def highest_rate(server: Server, traffic: Traffic, slo: Slo, guess_per_s: float 
         rate = _halve(trial, low, high) if low > 0 else 0.0
     assert trial.last is not None or ceiling == 0
     run = trial.last[1] if trial.last else server.run(())
-    return Highest(rate_per_s=rate, summary=summary_of(run, slo), run=run, knee=knee, runs=trial.runs + 1)
+    return Highest(
+        rate_per_s=rate,
+        lowest_per_s=trial.last[0] if trial.last else 0.0,
+        summary=summary_of(run, slo),
+        run=run,
+        knee=knee,
+        runs=trial.runs + 1,
+    )
 
 
 def _bracket(trial: Trial, start: float, ceiling: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from servewise.errors import RunFailed
+from servewise.errors import InputError, RunFailed, UnknownName
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -65,4 +65,7 @@ def _begin(shared: object) -> None:
 
 
 def _call(function: Callable[[S, T], R], task: T) -> R:
-    return function(_held[0], task)  # type: ignore[arg-type]
+    try:
+        return function(_held[0], task)  # type: ignore[arg-type]
+    except UnknownName as error:  # its arguments do not survive the way between processes; its sentence does
+        raise InputError(str(error)) from None

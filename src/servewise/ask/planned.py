@@ -1,0 +1,199 @@
+"""A plan as CONTRACT's keys: ranking with reasons, what was ruled out, the recommendation or the closest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, inf, isnan
+from typing import Any
+
+from servewise.caveats import Caveat
+from servewise.metrics.percentiles import Interval
+from servewise.plan.candidates import Candidate, describe
+from servewise.plan.cost import Cost
+from servewise.plan.explain import binding_sentence, binds, losing_sentence, tightest, winning_sentence
+from servewise.plan.planner import FINALISTS, Planned, Question
+from servewise.plan.weighing import Rejected, Weighed
+
+
+def result_of(question: Question, found: Planned, rate_per_s: float | None) -> dict[str, Any]:
+    """The result of ``plan``; ``rate_per_s`` is the rate that was asked for, refused requests included."""
+    return {
+        "ranking": [_row(question, found, place) for place in range(len(found.ranking))],
+        "rejected": [
+            {"deployment": deployment_of(each.candidate), "why": each.why, "slo_factor": each.miss}
+            for each in found.rejected
+        ],
+        "recommendation": _recommendation(question, found) if found.ranking else None,
+        "closest": None if found.ranking else _closest(found),
+        "sensitivity": [*_moves(found), *_more_load(question, found)],
+        "slo": [
+            {"metric": each.metric, "percentile": each.percentile, "limit_s": each.limit_s}
+            for each in question.slo.bounds
+        ],
+        "ranked_by": found.by.name,
+        "rate_per_s": rate_per_s,
+        "candidates": len(question.candidates),
+        "simulations": found.simulations,
+        "requests": len(question.traffic.requests),
+        "stretch_requests": found.stretch_requests,
+    }
+
+
+def deployment_of(candidate: Candidate) -> dict[str, Any]:
+    """The deployment as JSON."""
+    it = candidate.deployment
+    return {
+        "title": candidate.title,
+        "accelerator": it.accelerator.name,
+        "accelerators": candidate.accelerators,
+        "parallelism": str(it.parallelism),
+        "weights": str(it.stored_weights),
+        "kv": str(it.kv),
+        "engine": it.engine,
+        "policy": describe(candidate.policy),
+        "slots": candidate.policy.slots,
+        "max_batched_tokens": it.limits.max_batched_tokens,
+    }
+
+
+def _row(question: Question, found: Planned, place: int) -> dict[str, Any]:
+    each, cost = found.ranking[place], found.costs[place]
+    bound, _ = tightest(each, question.slo)
+    interval = found.intervals.get(place)
+    return {
+        "deployment": deployment_of(each.candidate),
+        "max_rate_per_s": each.rate_per_s,
+        "ci95_max_rate_per_s": list(interval) if interval else None,
+        "ttft_s": each.summary.ttft.to_json(),
+        "tpot_s": each.summary.tpot.to_json(),
+        "e2e_s": each.summary.e2e.to_json(),
+        "usd_per_million_output_tokens": cost.usd_per_million_output_tokens,
+        "usd_per_hour": cost.usd_per_hour,
+        "accelerators": each.candidate.accelerators,
+        "replicas": cost.replicas,
+        "accelerators_in_all": cost.accelerators,
+        "rate_per_accelerator_per_s": cost.rate_per_accelerator_per_s,
+        "bound": binds(each),
+        "slo_bound": f"{bound.metric}_{bound.percentile}",
+        "resource": each.binding.resource,
+        "saturation_per_s": [each.knee.low_per_s, each.knee.high_per_s],
+        "mean_batch": each.binding.mean_batch,
+        "kv_peak_share": each.binding.kv_peak,
+        "meets_slo": True,
+        "verified_on": "all requests" if each.whole else f"a stretch of {found.stretch_requests} requests",
+        "why": _why(question, found, place),
+    }
+
+
+def _why(question: Question, found: Planned, place: int) -> str:
+    each, cost = found.ranking[place], found.costs[place]
+    if place == 0:
+        return winning_sentence(each, cost, found.by, question.slo)
+    return losing_sentence(each, cost, found.ranking[0], found.costs[0], found.by, question.slo)
+
+
+def _recommendation(question: Question, found: Planned) -> dict[str, Any]:
+    best, cost = found.ranking[0], found.costs[0]
+    return {
+        "deployment": deployment_of(best.candidate),
+        "text": _advice(question, best, cost, found.intervals.get(0)),
+        "binds": binding_sentence(best, question.slo),
+        "numbers": _numbers(question, best, cost),
+    }
+
+
+def _advice(question: Question, best: Weighed, cost: Cost, interval: Interval | None) -> str:
+    within = f" (95% {interval[0]:.3g} to {interval[1]:.3g})" if interval else ""
+    copies = f"{cost.replicas} replicas of " if cost.replicas > 1 else ""
+    price = cost.usd_per_million_output_tokens
+    priced = "price unknown" if price is None else f"${price:,.3g} per million output tokens"
+    for_rate = "" if question.rate_per_s is None else f" for {question.rate_per_s:.3g} requests/s"
+    return (
+        f"{copies}{best.candidate.title}{for_rate}: each keeps {question.slo} up to {best.rate_per_s:.3g} "
+        f"requests/s{within}, at {priced}"
+    )
+
+
+def _numbers(question: Question, best: Weighed, cost: Cost) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"label": "highest rate of a replica", "value": best.rate_per_s, "unit": "per_s"},
+        {"label": "replicas", "value": cost.replicas, "unit": ""},
+        {"label": "accelerators in all", "value": cost.accelerators, "unit": ""},
+        {"label": "cost per million output tokens", "value": cost.usd_per_million_output_tokens, "unit": "usd"},
+        {"label": "cost per hour", "value": cost.usd_per_hour, "unit": "usd"},
+    ]
+    found += [
+        {"label": f"{bound.metric} {bound.percentile}", "value": bound.value(best.summary), "unit": "s"}
+        for bound in question.slo.bounds
+    ]
+    return [each for each in found if each["value"] is not None]
+
+
+def _closest(found: Planned) -> dict[str, Any] | None:
+    """The candidate that misses by the least; of those that do not fit none is near."""
+    missing = [each for each in found.rejected if each.violation is not None]
+    if not missing:
+        return None
+    nearest = min(missing, key=_by_miss)
+    return {"deployment": deployment_of(nearest.candidate), "text": nearest.why, "slo_factor": nearest.miss}
+
+
+def _by_miss(each: Rejected) -> tuple[float, str]:
+    miss = each.miss
+    return (inf if miss is None or isnan(miss) else miss, each.candidate.title)
+
+
+def _moves(found: Planned) -> list[Mapping[str, Any]]:
+    if not found.ranking:
+        return []
+    rate = found.ranking[0].rate_per_s
+    return [
+        {
+            "input": each.change.input,
+            "change": each.change.words,
+            "max_rate_per_s": rate * each.ratio,
+            "ratio": each.ratio,
+        }
+        for each in found.sensitivity
+    ]
+
+
+def _more_load(question: Question, found: Planned) -> list[Mapping[str, Any]]:
+    """What 10% more or less load does to the replicas and the bill; a replica's highest rate does not move."""
+    if question.rate_per_s is None or not found.ranking:
+        return []
+    best, cost = found.ranking[0], found.costs[0]
+    rows: list[Mapping[str, Any]] = []
+    for factor in (0.9, 1.1):
+        replicas = max(1, ceil(question.rate_per_s * factor / best.rate_per_s - 1e-9))
+        hourly = None if cost.usd_per_hour is None else cost.usd_per_hour / cost.replicas * replicas
+        rows.append(
+            {
+                "input": f"rate ({replicas} replicas)",
+                "change": f"{factor - 1:+.0%}",
+                "max_rate_per_s": best.rate_per_s,
+                "ratio": 1.0,
+                "replicas": replicas,
+                "usd_per_hour": hourly,
+            }
+        )
+    return rows
+
+
+def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
+    """What a reader must know of the plan itself."""
+    caveats = [caveat for each in found.ranking[:FINALISTS] for caveat in each.caveats]
+    names = sorted({each.deployment.accelerator.name for each in question.candidates} - set(question.prices))
+    if names:
+        message = f"no price is known for {', '.join(names)}: not ranked by cost"
+        caveats.append(Caveat("unknown-price", message, "state one with --prices"))
+    if any(not each.whole for each in found.ranking):
+        message = (
+            f"from place {FINALISTS + 1} on, highest rates are from a typical stretch of {found.stretch_requests} "
+            f"requests, mostly higher than on all {len(question.traffic.requests)}; the first {FINALISTS} ran them all"
+        )
+        caveats.append(Caveat("stretch", message, "fewer candidates"))
+    if not found.ranking:
+        message = f"no candidate keeps {question.slo}"
+        caveats.append(Caveat("no-plan", message, "a looser SLO, faster or more accelerators, fewer bits"))
+    return tuple(caveats)

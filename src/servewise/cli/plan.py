@@ -1,0 +1,49 @@
+"""``servewise plan``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from servewise.cli.options import PRECISION_HELP, estimator_option, processes_option
+from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Several
+from servewise.cli.showing import Show, answering
+
+
+@click.command("plan")
+@click.argument("model")
+@click.option("--accelerators", type=Several(TEXT), required=True, metavar="A,...", help="Catalogue names, TOML files.")
+@click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option("--slo", required=True, metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms".')
+@click.option("--rate", type=PER_S, metavar="R", help="Requests/s to carry; default: the cheapest token.")
+@click.option("--counts", type=Several(WHOLE), default="1,2,4,8", show_default=True, help="Accelerators of a replica.")
+@click.option("--pp", type=Several(WHOLE), default="1", show_default=True, help="Pipeline stages; the rest is TP.")
+@click.option("--weights", type=Several(TEXT), metavar="P,...", help=f"{PRECISION_HELP}. Default: the model's.")
+@click.option("--kv", type=Several(TEXT), metavar="P,...", help="Precisions of the KV cache.")
+@click.option("--engine", type=Several(TEXT), default="vllm", show_default=True, metavar="E,...")
+@click.option("--policy", type=Several(TEXT), default="continuous", show_default=True, metavar="P,...")
+@click.option("--slots", type=Several(WHOLE), metavar="N,...", help="Sequences at once; default: the engine's.")
+@click.option("--max-batched-tokens", type=Several(WHOLE), metavar="N,...", help="New tokens a step; or the engine's.")
+@click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")
+@click.option("--prefix-cache/--no-prefix-cache", help="Reuse the blocks of shared prefixes.")
+@click.option("--memory-utilization", type=NUMBER, metavar="F", help="Share of memory the engine may take.")
+@click.option("--max-context", type=WHOLE, metavar="T", help="Longest context served.")
+@click.option("--kv-heads", type=WHOLE, metavar="N", help="As if the model kept N key-value heads a layer.")
+@click.option("--prices", metavar="FILE", help="Your prices, TOML: h100-sxm = 2.75 (dollars an accelerator-hour).")
+@estimator_option
+@click.option("--seed", type=WHOLE, default=0, show_default=True)
+@click.option("--draws", type=WHOLE, default=4, show_default=True, help="Draws of the coefficients, for intervals.")
+@processes_option
+@click.option("--check", is_flag=True, help="Exit with 1 when nothing keeps the SLO.")
+@answering
+def command(show: Show, *, model: str, accelerators: tuple[str, ...], check: bool, **options: Any) -> int:
+    """Which deployment of MODEL keeps the SLO at the least cost, and why do the others lose?"""
+    from servewise.ask.plan import plan
+
+    options["processes"] = options["processes"] or usable_cores()
+    with progress_bar("weighing candidates") as progress:
+        answer = plan(model, accelerators, progress=progress, **options)
+    show(answer)
+    return 1 if check and answer.result["recommendation"] is None else 0

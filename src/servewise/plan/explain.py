@@ -1,0 +1,78 @@
+"""Why: what binds the winner, and in one sentence with numbers why each of the others is behind it."""
+
+from __future__ import annotations
+
+from servewise.metrics.slo import Bound, Slo
+from servewise.plan.cost import Cost
+from servewise.plan.ranking import Measure
+from servewise.plan.weighing import Weighed
+from servewise.units import format_seconds
+
+SATURATED = 0.95  # of the knee: from here on it is the server's own limit that binds, not the SLO's
+QUEUED = 0.2  # of the busy time
+
+
+def tightest(found: Weighed, slo: Slo) -> tuple[Bound, float]:
+    """The bound nearest to its limit at the highest rate, and its value over the limit."""
+    shares = [(bound, bound.value(found.summary) / bound.limit_s) for bound in slo.bounds]
+    known = [pair for pair in shares if pair[1] == pair[1]] or [(slo.bounds[0], 0.0)]
+    return max(known, key=lambda pair: pair[1])
+
+
+def binds(found: Weighed) -> str:
+    """memory, slots, bandwidth, compute, communication or overhead at saturation; below it, slo."""
+    if found.rate_per_s < SATURATED * found.knee.middle_per_s:
+        return "slo"
+    if found.binding.waits_for_memory > QUEUED:
+        return "memory"
+    return "slots" if found.binding.waits_for_slots > QUEUED else found.binding.resource
+
+
+def binding_sentence(found: Weighed, slo: Slo) -> str:
+    """What binds, with the numbers that show it."""
+    bound, _ = tightest(found, slo)
+    value = format_seconds(bound.value(found.summary))
+    at = f"{bound.metric}_{bound.percentile} is {value} of {format_seconds(bound.limit_s)}"
+    steps = f"steps of {found.binding.mean_batch:.0f} sequences, mostly bound by {found.binding.resource}"
+    share = found.rate_per_s / found.knee.middle_per_s if found.knee.middle_per_s else 0.0
+    blocks, slots = found.binding.waits_for_memory, found.binding.waits_for_slots
+    reason = {
+        "slo": f"the SLO binds at {share:.0%} of saturation: {at}; {steps}",
+        "memory": f"KV memory binds: requests wait for blocks {blocks:.0%} of the time; {steps}",
+        "slots": f"slots bind: requests wait for one {slots:.0%} of the time; {steps}",
+    }
+    return reason.get(binds(found), f"{found.binding.resource} binds at saturation: {steps}; {at}")
+
+
+def winning_sentence(found: Weighed, cost: Cost, by: Measure, slo: Slo) -> str:
+    """Why the first is first."""
+    return f"{by.words}: {_measured(found, cost, by)}; {binding_sentence(found, slo)}"
+
+
+def losing_sentence(found: Weighed, cost: Cost, best: Weighed, best_cost: Cost, by: Measure, slo: Slo) -> str:
+    """Why ``found`` is behind ``best``."""
+    mine, first = _measured(found, cost, by), _measured(best, best_cost, by)
+    return f"{mine} against {first}{_factor(cost, best_cost, by)}; {binding_sentence(found, slo)}"
+
+
+def _measured(found: Weighed, cost: Cost, by: Measure) -> str:
+    carried = f"{found.rate_per_s:.3g} requests/s on {found.candidate.accelerators}"
+    if by.name == "usd_per_hour":
+        price = "price unknown" if cost.usd_per_hour is None else f"${cost.usd_per_hour:,.2f}/h"
+        return f"{price} for {cost.replicas} x ({carried})"
+    if by.name == "usd_per_million_output_tokens":
+        usd = cost.usd_per_million_output_tokens
+        return ("price unknown" if usd is None else f"${usd:,.3g} per M output tokens") + f" ({carried})"
+    if by.name == "accelerators_in_all":
+        return f"{cost.accelerators} accelerators as {cost.replicas} x ({carried})"
+    return f"{cost.rate_per_accelerator_per_s:.3g} requests/s per accelerator ({carried})"
+
+
+def _factor(cost: Cost, best: Cost, by: Measure) -> str:
+    """How many times worse, in words; nothing where either is not known."""
+    mine, first = by.value(cost), by.value(best)
+    if not mine or not first:
+        return ""
+    if by.name == "rate_per_accelerator_per_s":
+        return f", {mine / first:.0%} of it"
+    return f", {mine / first:.2f} times as much"

@@ -1,0 +1,232 @@
+"""The plan: candidates weighed on a typical stretch of the traffic, the best of them again on all of it.
+
+1. Every candidate is screened: memory, then the SLO with each request alone (``bounds``), neither simulated; those that
+   pass are searched for their highest rate (``search``) on a typical stretch of the traffic.
+2. Best first: while one of the ``FINALISTS`` best has not run the whole traffic, it does; then all are ranked anew. A
+   stretch's rate, mostly too high since it holds fewer bursts, only decides who is looked at, never who wins.
+3. The finalists get an interval, from other stretches (or seeds) and from draws of the estimator's coefficients.
+4. The winner is weighed again with inputs 10% off (``sensitivity``).
+
+Each step is a list of independent tasks for ``Workers``; what is done does not depend on how many processes do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import hypot, sqrt
+
+from servewise.metrics.percentiles import Interval
+from servewise.metrics.slo import Slo
+from servewise.metrics.student import t_quantile
+from servewise.plan.candidates import Candidate
+from servewise.plan.cost import Cost, cost_of
+from servewise.plan.ranking import Measure, measure, ranked
+from servewise.plan.search import highest_rate
+from servewise.plan.sensitivity import CHANGES, Moved, moved
+from servewise.plan.server import Server
+from servewise.plan.traffic import Traffic, typical
+from servewise.plan.weighing import Rejected, Weighed, admitted, drawn, server_of, weigh
+from servewise.plan.workers import Workers
+
+FINALISTS = 3
+STRETCH = 2_000  # requests
+Progress = Callable[[int, int], None]
+Outcome = Weighed | Rejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked. ``others`` are other stretches or seeds of the traffic; coefficients are drawn ``draws`` times.
+
+    ``prices`` are in dollars per accelerator-hour by accelerator name; one that is missing is not known.
+    """
+
+    candidates: tuple[Candidate, ...]
+    traffic: Traffic
+    slo: Slo
+    prices: Mapping[str, float]
+    rate_per_s: float | None = None
+    estimator: str = "calibrated"
+    hash_block_tokens: int | None = None
+    others: tuple[Traffic, ...] = ()
+    draws: int = 4
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The ranking, best first, with the cost of each and the interval of the finalists' highest rates [requests/s]."""
+
+    ranking: tuple[Weighed, ...]
+    costs: tuple[Cost, ...]
+    intervals: Mapping[int, Interval]
+    rejected: tuple[Rejected, ...]
+    by: Measure
+    sensitivity: tuple[Moved, ...] = ()
+    stretch_requests: int = 0
+    simulations: int = field(default=0)
+
+
+def find_plan(question: Question, processes: int = 1, progress: Progress | None = None) -> Planned:
+    """The plan that answers ``question``."""
+    by = measure(priced=_any_price(question), rate_asked=question.rate_per_s is not None)
+    stretch = typical(question.traffic, STRETCH)
+    task = _Task(question=question, stretch=stretch)
+    with Workers(task, min(processes, len(question.candidates))) as workers:
+        screened = _followed(workers.each(_screen, range(len(question.candidates))), len(question.candidates), progress)
+        outcomes = dict(enumerate(screened))
+        _verify(workers, task, outcomes, by)
+        order = _order(question, outcomes, by)
+        intervals = _intervals(workers, question, outcomes, order[:FINALISTS])
+        changes = list(workers.each(_changed, [(order[0], each) for each in range(len(CHANGES))])) if order else []
+    best = [_weighed(outcomes[index]) for index in order]
+    return Planned(
+        ranking=tuple(best),
+        costs=tuple(cost(question, each) for each in best),
+        intervals={rank: intervals[index] for rank, index in enumerate(order) if index in intervals},
+        rejected=tuple(each for each in outcomes.values() if isinstance(each, Rejected)),
+        by=by,
+        sensitivity=tuple(changes),
+        stretch_requests=len(stretch.requests),
+        simulations=sum(each.runs for each in outcomes.values() if isinstance(each, Weighed)),
+    )
+
+
+def cost(question: Question, found: Weighed) -> Cost:
+    """What ``found`` costs for the question's rate, or at its own highest."""
+    return cost_of(
+        max_rate_per_s=found.rate_per_s,
+        mean_output_tokens=question.traffic.mean_output_tokens,
+        accelerators=found.candidate.accelerators,
+        usd_per_accelerator_hour=question.prices.get(found.candidate.deployment.accelerator.name),
+        rate_per_s=question.rate_per_s,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What every worker holds."""
+
+    question: Question
+    stretch: Traffic
+
+
+def _any_price(question: Question) -> bool:
+    return any(each.deployment.accelerator.name in question.prices for each in question.candidates)
+
+
+def _followed(found: Iterable[Outcome], total: int, progress: Progress | None) -> list[Outcome]:
+    done = []
+    for each in found:
+        done.append(each)
+        if progress is not None:
+            progress(len(done), total)
+    return done
+
+
+def _weighed(outcome: Outcome) -> Weighed:
+    assert isinstance(outcome, Weighed), outcome
+    return outcome
+
+
+def _order(question: Question, outcomes: Mapping[int, Outcome], by: Measure) -> list[int]:
+    """The indices of the weighed candidates, best first."""
+    index = {id(each): number for number, each in outcomes.items()}
+    weighed = [each for each in outcomes.values() if isinstance(each, Weighed)]
+    return [index[id(each)] for each in ranked(weighed, lambda found: cost(question, found), by)]
+
+
+def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], by: Measure) -> None:
+    """Run the whole traffic for the finalists until the finalists are those that ran it."""
+    ratio = 1.0
+    while True:
+        top = _order(task.question, outcomes, by)[:FINALISTS]
+        todo = [index for index in top if not _weighed(outcomes[index]).whole]
+        if not todo:
+            return
+        guesses = [_weighed(outcomes[index]).rate_per_s * ratio for index in todo]
+        for index, guess, found in zip(
+            todo, guesses, workers.each(_whole, list(zip(todo, guesses, strict=True))), strict=True
+        ):
+            outcomes[index] = found
+            if isinstance(found, Weighed):
+                ratio = min(1.0, ratio * found.rate_per_s / guess)
+
+
+def _intervals(
+    workers: Workers[_Task], question: Question, outcomes: Mapping[int, Outcome], finalists: Sequence[int]
+) -> dict[int, Interval]:
+    """95% intervals: t s of the coefficients' draws, and t s / sqrt(stretches in the traffic) of other stretches."""
+    draws = range(question.draws)
+    tasks = [(index, "draw", draw) for index in finalists for draw in (-1, *draws)]
+    tasks += [(index, "other", other) for index in finalists for other in range(len(question.others))]
+    rates = dict(zip(tasks, workers.each(_replicate, tasks), strict=True))
+    found = {}
+    for index in finalists:
+        rate = _weighed(outcomes[index]).rate_per_s
+        nominal = rates[index, "draw", -1]
+        by_draw = [rates[index, "draw", draw] for draw in draws]
+        by_other = [rates[index, "other", other] for other in range(len(question.others))]
+        share = len(question.others[0].requests) / len(question.traffic.requests) if question.others else 1.0
+        coefficients = 0.0 if by_draw == [nominal] * len(by_draw) else relative_spread(by_draw)
+        reach = hypot(coefficients, relative_spread(by_other) * sqrt(share))
+        found[index] = (max(0.0, rate * (1 - reach)), rate * (1 + reach))
+    return found
+
+
+def relative_spread(values: Sequence[float]) -> float:
+    """t x standard deviation / mean of ``values`` at 95%; 0 for fewer than two.
+
+    >>> round(relative_spread([9.0, 11.0]), 2)
+    1.8
+    """
+    middle = sum(values) / len(values) if values else 0.0
+    if len(values) < 2 or middle == 0:
+        return 0.0
+    deviation = sqrt(sum((each - middle) ** 2 for each in values) / (len(values) - 1))
+    return t_quantile(0.975, len(values) - 1) * deviation / middle
+
+
+def _server(task: _Task, index: int) -> Server:
+    question = task.question
+    server = server_of(question.candidates[index], question.estimator, question.hash_block_tokens)
+    assert isinstance(server, Server), index
+    return server
+
+
+def _screen(task: _Task, index: int) -> Outcome:
+    question, candidate = task.question, task.question.candidates[index]
+    server = admitted(candidate, question.traffic, question.slo, question.estimator, question.hash_block_tokens)
+    if isinstance(server, Rejected):
+        return server
+    return weigh(candidate, server, task.stretch, question.slo, whole=task.stretch is question.traffic)
+
+
+def _whole(task: _Task, of: tuple[int, float]) -> Outcome:
+    index, guess = of
+    question = task.question
+    server = _server(task, index)
+    return weigh(question.candidates[index], server, question.traffic, question.slo, guess_per_s=guess, whole=True)
+
+
+def _replicate(task: _Task, of: tuple[int, str, int]) -> float:
+    index, kind, number = of
+    question, server, traffic = task.question, _server(task, index), task.stretch
+    if kind == "other":
+        traffic = question.others[number]
+    elif number >= 0:
+        clocks = drawn(question.candidates[index], question.estimator, question.seed, question.draws)
+        if not clocks:
+            return _replicate(task, (index, "draw", -1))
+        server = server.timed_by(clocks[number])
+    return highest_rate(server, traffic, question.slo).rate_per_s
+
+
+def _changed(task: _Task, of: tuple[int, int]) -> Moved:
+    index, number = of
+    question = task.question
+    change = CHANGES[number]
+    return moved(
+        question.candidates[index], change, task.stretch, question.slo, question.estimator, question.hash_block_tokens
+    )

@@ -1,0 +1,126 @@
+"""One candidate weighed: it fits or not, meets the SLO alone or not, and up to which rate it keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servewise.caveats import Caveat
+from servewise.deployment.capacity import DoesNotFit, kv_capacity
+from servewise.errors import InputError
+from servewise.metrics.slo import Slo, Violation
+from servewise.metrics.summary import RunSummary
+from servewise.plan.binding import Binding, binding_of
+from servewise.plan.bounds import least_violations
+from servewise.plan.candidates import Candidate
+from servewise.plan.saturation import Knee
+from servewise.plan.search import highest_rate
+from servewise.plan.server import Server
+from servewise.plan.traffic import Traffic
+from servewise.steptime.api import estimator_for
+from servewise.steptime.draws import calibrated_draws
+from servewise.steptime.estimator import Estimator
+from servewise.units import format_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A candidate that cannot do it. ``miss`` is the factor over the SLO's limit, where it is the SLO that fails."""
+
+    candidate: Candidate
+    why: str
+    violation: Violation | None = None
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def miss(self) -> float | None:
+        """How many times over its limit, None where it does not even fit."""
+        return None if self.violation is None else self.violation.factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A candidate that keeps the SLO up to ``rate_per_s``; ``whole`` says whether the whole traffic was run.
+
+    ``summary``, ``binding`` are of the run at that rate; ``runs`` counts the simulations that it took.
+    """
+
+    candidate: Candidate
+    rate_per_s: float
+    summary: RunSummary
+    knee: Knee
+    binding: Binding
+    runs: int
+    whole: bool
+    caveats: tuple[Caveat, ...] = ()
+
+
+def server_of(
+    candidate: Candidate, estimator: str, hash_block_tokens: int | None, clock: Estimator | None = None
+) -> Server | DoesNotFit:
+    """The candidate as a server, or why it does not fit."""
+    capacity = kv_capacity(candidate.deployment)
+    if isinstance(capacity, DoesNotFit):
+        return capacity
+    return Server(
+        policy=candidate.policy,
+        estimator=clock or estimator_for(candidate.deployment, estimator),
+        blocks=capacity.blocks,
+        block_tokens=capacity.block_tokens,
+        hash_block_tokens=hash_block_tokens,
+    )
+
+
+def admitted(
+    candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str, hash_block_tokens: int | None
+) -> Server | Rejected:
+    """The candidate as a server, unless its memory or the physics of its SLO rule it out; nothing is simulated."""
+    try:
+        server = server_of(candidate, estimator, hash_block_tokens)
+    except InputError as error:
+        return Rejected(candidate=candidate, why=str(error))
+    if not isinstance(server, Server):
+        short = format_bytes(server.short_by_bytes)
+        return Rejected(candidate=candidate, why=f"does not fit: {short} short on each accelerator")
+    held = (server.blocks or 0) * server.block_tokens
+    if traffic.longest_tokens > held:
+        why = f"its pool of {held:,} KV tokens does not hold the longest request of {traffic.longest_tokens:,}"
+        return Rejected(candidate=candidate, why=why)
+    broken = least_violations(server, traffic, slo)
+    if broken:
+        why = f"even with each request alone, {broken[0]}"
+        return Rejected(candidate=candidate, why=why, violation=broken[0])
+    return server
+
+
+def weigh(
+    candidate: Candidate,
+    server: Server,
+    traffic: Traffic,
+    slo: Slo,
+    *,
+    guess_per_s: float | None = None,
+    whole: bool,
+) -> Weighed | Rejected:
+    """The highest rate at which ``server`` keeps ``slo`` on ``traffic``, or that there is none."""
+    found = highest_rate(server, traffic, slo, guess_per_s)
+    if found.rate_per_s <= 0:
+        broken = slo.violations(found.summary)
+        why = f"not even at {found.lowest_per_s:.3g} requests/s: {broken[0]}" if broken else "no request completes"
+        return Rejected(candidate=candidate, why=why, violation=broken[0] if broken else None)
+    return Weighed(
+        candidate=candidate,
+        rate_per_s=found.rate_per_s,
+        summary=found.summary,
+        knee=found.knee,
+        binding=binding_of(server, found.run),
+        runs=found.runs,
+        whole=whole,
+        caveats=server.estimator.caveats,
+    )
+
+
+def drawn(candidate: Candidate, estimator: str, seed: int, count: int) -> tuple[Estimator, ...]:
+    """Clocks within the spread of the candidate's coefficients; none where the estimator has none."""
+    if estimator != "calibrated" or candidate.deployment.engine == "ideal":
+        return ()
+    return calibrated_draws(candidate.deployment, seed=seed, count=count)
