@@ -25,6 +25,7 @@ STEP_FLOATS = ("start_s", "seconds")
 STEP_INTS = ("steps", "decode_sequences", "prefill_tokens", "running", "waiting", "kv_tokens")
 COMPRESSION = "zstd(3)"
 BATCH_ROWS = 65_536
+TYPES = {"d": arrow.DataType.float64(), "q": arrow.DataType.int64()}
 
 
 def requests_to_parquet(requests: RequestColumns) -> bytes:
@@ -35,7 +36,9 @@ def requests_to_parquet(requests: RequestColumns) -> bytes:
     columns["token_times_s"] = _token_times(requests.token_times, rows)
     status = [STATUS_NAMES[code] for code in requests.status]
     columns["status"] = arrow.Array(status, arrow.DataType.string())
-    errors = [requests.errors.get(row) for row in range(rows)] if requests.errors else [None] * rows
+    errors: list[str | None] = [None] * rows
+    for row, text in requests.errors.items():
+        errors[row] = text.encode("utf-8", "replace").decode()  # a server's bytes may be no text
     columns["error"] = arrow.Array(errors, arrow.DataType.string())
     return _bytes(columns)
 
@@ -108,14 +111,11 @@ def _table(data: bytes, needed: tuple[str, ...], where: str) -> arrow.Table:
 
 def _numbers(table: arrow.Table, name: str, typecode: str, where: str) -> array[Any]:
     column = table[name]
-    if column.null_count or str(column.type) != str(_TYPES[typecode]):
-        raise InputError(f"column {name} must hold {_TYPES[typecode]} without nulls, not {column.type}", where=where)
-    found = array(typecode)
-    found.frombytes(np.ascontiguousarray(column.to_numpy(), typecode).tobytes())
-    return found
-
-
-_TYPES = {"d": arrow.DataType.float64(), "q": arrow.DataType.int64()}
+    if column.null_count or not column.type.equals(TYPES[typecode]):
+        wanted = {"d": "64-bit floats", "q": "64-bit whole numbers"}[typecode]
+        raise InputError(f"column {name} must hold {wanted} without nulls", where=where, hint="make the run again")
+    chunks = (np.ascontiguousarray(chunk.to_numpy(), typecode) for chunk in column.chunks)
+    return array(typecode, b"".join(chunk.tobytes() for chunk in chunks))
 
 
 def _statuses(names: list[Any], where: str) -> array[int]:
