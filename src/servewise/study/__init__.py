@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from servewise.study.every_table import summary, tables
+from servewise.study.figure import StudyFigure, figures
 from servewise.study.row import StudyRow, StudySummary, StudyTable
-from servewise.study.tables import summary, tables
 
-__all__ = ["StudyRow", "StudySummary", "StudyTable", "summary", "tables"]
+__all__ = ["StudyFigure", "StudyRow", "StudySummary", "StudyTable", "figures", "summary", "tables"]

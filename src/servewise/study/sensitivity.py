@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,10 +43,14 @@ Shifts = dict[tuple[str, int], list[Shift]]
 """(weights or KV cache, bits) -> one shift per random model."""
 
 
-def sensitivity_table(progress: Callable[[float], None] = lambda _: None) -> StudyTable:
+def sensitivity_table() -> StudyTable:
     """KL and top-1 agreement by bits, for weights and for the KV cache."""
-    shifts = measure(progress)
-    rows = [row for target in TARGETS for bits in BITS for row in _rows(target, bits, shifts[target, bits])]
+    return table_of(measure())
+
+
+def table_of(shifts: Shifts) -> StudyTable:
+    """The table of what was measured."""
+    rows = [row for target in TARGETS for bits in BITS for row in rows_of(target, bits, shifts[target, bits])]
     return StudyTable(
         name="quantisation",
         title="Quantisation of the tiny model: KL from the 16-bit model and top-1 agreement",
@@ -59,7 +62,7 @@ def sensitivity_table(progress: Callable[[float], None] = lambda _: None) -> Stu
     )
 
 
-def measure(progress: Callable[[float], None] = lambda _: None) -> Shifts:
+def measure() -> Shifts:
     """Every shift of every random model."""
     shifts: Shifts = {(target, bits): [] for target in TARGETS for bits in BITS}
     for seed in range(MODELS):
@@ -69,7 +72,6 @@ def measure(progress: Callable[[float], None] = lambda _: None) -> Shifts:
         for bits in BITS:
             shifts["weights", bits].append(compare(reference, predict(quantise_weights(model, bits), text, to_float16)))
             shifts["KV cache", bits].append(compare(reference, predict(model, text, kv_store(bits))))
-        progress((seed + 1) / MODELS)
     return shifts
 
 
@@ -90,7 +92,8 @@ def mean(shifts: list[Shift]) -> Shift:
     return Shift(float(np.mean([each.kl for each in shifts])), float(np.mean([each.agreement for each in shifts])))
 
 
-def _rows(target: str, bits: int, shifts: list[Shift]) -> list[StudyRow]:
+def rows_of(target: str, bits: int, shifts: list[Shift]) -> list[StudyRow]:
+    """KL and top-1 agreement of one target at one width, from one shift per model."""
     kl, agreement = published.QUANTISATION[target][bits]
     case, ours = {"target": target, "bits": bits}, mean(shifts)
     kls, agreements = [each.kl for each in shifts], [each.agreement for each in shifts]

@@ -8,6 +8,7 @@ from servewise.study.batching import batching_table, run_length_table, saturatio
 from servewise.study.cache_work import cache_work_table
 from servewise.study.decode_step import decode_step_table
 from servewise.study.memory import kv_bytes_table, largest_batch_table
+from servewise.study.prompt_caching import prompt_caching_table
 from servewise.study.row import StudySummary, StudyTable
 from servewise.study.rule_check import rule_check_table
 from servewise.study.sensitivity import sensitivity_table
@@ -28,6 +29,7 @@ MAKERS: dict[str, Callable[[], StudyTable]] = {
     "speculation": speculation_table,
     "acceptance_rule": rule_check_table,
     "quantisation": sensitivity_table,
+    "prompt_caching": prompt_caching_table,
 }
 
 
