@@ -80,6 +80,14 @@ class Fields:
                 raise self.wrong(name, item, f"made of {', '.join(allowed)}")
         return items
 
+    def indices(self, name: str) -> frozenset[int] | None:
+        """A list of whole numbers as a set; None where the field is missing."""
+        items = self.listed(name)
+        for item in items or ():
+            if isinstance(item, bool) or not isinstance(item, int):
+                raise self.wrong(name, item, "a list of whole numbers")
+        return None if items is None else frozenset(items)
+
     def part(self, name: str) -> Fields | None:
         """A nested config, None where it is missing."""
         value = self.get(name)
@@ -113,5 +121,9 @@ class Fields:
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a number of over 40 digits"
+    if isinstance(value, (list, Mapping)):
+        return "a list" if isinstance(value, list) else "an object"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of over 40 digits"
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

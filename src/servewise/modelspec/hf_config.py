@@ -85,7 +85,7 @@ def _family(fields: Fields, outer: Fields) -> str:
         return named[0]
     if not model_type and not architectures:
         raise InputError("missing field model_type", where=fields.where, hint="take the checkpoint's own config.json")
-    called = model_type or str(architectures[0])[:60]
+    called = (model_type or str(architectures[0]))[:60]
     near = nearest_names(called, FAMILIES)
     raise InputError(
         f"architecture {called!r} is not known",

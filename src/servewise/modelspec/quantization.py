@@ -15,6 +15,11 @@ from servewise.precision import FORMATS, Precision, parse_precision
 LAYER_PARTS = frozenset({WeightPart.ATTENTION, WeightPart.FEED_FORWARD, WeightPart.EXPERTS})
 
 # Names that the parts' matrices have in checkpoints, to be matched against lists of modules that stay unquantised.
+SAMPLE = "7"
+NUMBER = re.compile(r"\.(\d{1,6})(?=\.)")
+EXCLUSIONS = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "llm_int8_skip_modules")
+MOST_NAME_LENGTH = 40
+MOST_REPEATS, MOST_EXPRESSIONS = 3, 256
 SAMPLES = {
     WeightPart.ATTENTION: ("model.layers.7.self_attn.q_proj", "model.layers.7.self_attn.q_b_proj"),
     WeightPart.FEED_FORWARD: ("model.layers.7.mlp.gate_proj", "model.layers.7.mlp.shared_experts.gate_proj"),
@@ -47,7 +52,8 @@ def read_storage(fields: Fields, outer: Fields) -> Storage:
     if reader is None:
         raise settings.wrong("quant_method", method or None, f"one of {', '.join(METHODS)}")
     weights, parts = reader(settings)
-    return Storage(weights, dtype, parts - _excluded(settings))
+    layers = fields.count("num_hidden_layers", "n_layer", default=1)
+    return Storage(weights, dtype, parts - _excluded(settings, layers))
 
 
 def _dtype(fields: Fields, outer: Fields) -> Precision:
@@ -56,19 +62,14 @@ def _dtype(fields: Fields, outer: Fields) -> Precision:
     )
     if name is None or name == "auto":
         return FORMATS["bf16"]  # engines load half precision where a config does not say (vLLM dtype=auto)
-    if not isinstance(name, str):
-        raise fields.wrong("torch_dtype", name, "a text")
+    if not isinstance(name, str) or len(name) > MOST_NAME_LENGTH:
+        raise fields.wrong("torch_dtype", name, "the name of a number format")
     return parse_precision(name.removeprefix("torch."), where=fields.where)
 
 
-def _excluded(settings: Fields) -> frozenset[WeightPart]:
-    """The parts that the config lists as left unquantised.
-
-    A part counts as excluded when a pattern covers its sample modules in any layer or in all: lists that name single
-    layers one by one are met by the layer number of the samples, or by patterns with a star.
-    """
-    names = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "llm_int8_skip_modules")
-    patterns = [each for name in names for each in settings.listed(name) or () if isinstance(each, str)]
+def _excluded(settings: Fields, layers: int) -> frozenset[WeightPart]:
+    """The parts that the config lists as left unquantised, in at least half of the layers."""
+    patterns = _patterns(settings, layers)
     return frozenset(
         part
         for part, samples in SAMPLES.items()
@@ -76,21 +77,35 @@ def _excluded(settings: Fields) -> frozenset[WeightPart]:
     )
 
 
+def _patterns(settings: Fields, layers: int) -> list[str]:
+    """The listed names with each layer's number replaced by the samples', so that they are few."""
+    numbers: dict[str, set[str]] = {}
+    for name in EXCLUSIONS:
+        for each in settings.listed(name) or ():
+            if isinstance(each, str):
+                found = NUMBER.search(each)
+                generic = NUMBER.sub(f".{SAMPLE}", each.replace("language_model.", ""))
+                numbers.setdefault(generic, set()).add(found[1] if found else "")
+    if sum(each.startswith("re:") for each in numbers) > MOST_EXPRESSIONS:
+        raise InputError(f"lists over {MOST_EXPRESSIONS} regular expressions", where=settings.where)
+    return [pattern for pattern, each in numbers.items() if "" in each or 2 * len(each) >= layers]
+
+
 def _covers(pattern: str, module: str) -> bool:
     if pattern.startswith("re:"):
         return _matches(pattern[3:], module)
-    generic = re.sub(r"\.\d+\.", ".7.", pattern)
-    if any(mark in generic for mark in "*?["):
-        return fnmatchcase(module, generic) or fnmatchcase(module, generic + ".*")
-    return module == generic or module.startswith(generic + ".") or f".{generic}." in f"{module}."
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(module, pattern) or fnmatchcase(module, pattern + ".*")
+    return f".{pattern}." in f".{module}."
 
 
 def _matches(pattern: str, module: str) -> bool:
-    if len(pattern) > 200 or re.search(r"[*+}]\)*[*+{]", pattern):  # nested repeats can take exponential time
+    """Whether the regular expression matches; one that could take long (nested or many repeats) does not."""
+    if len(pattern) > 200 or len(re.findall(r"[*+{]", pattern)) > MOST_REPEATS or re.search(r"\)[*+{]", pattern):
         return False
     try:
         return re.match(pattern, module) is not None
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
 
 

@@ -75,7 +75,7 @@ def qwen3_next(fields: Fields) -> Network:
 def _qwen_feed_forwards(fields: Fields, count: int) -> list[FeedForward]:
     if not fields.has("num_experts"):
         return [dense(fields)] * count
-    dense_layers = set(fields.listed("mlp_only_layers") or ())
+    dense_layers = fields.indices("mlp_only_layers") or frozenset()
     step = fields.count("decoder_sparse_step", default=1)
     sparse = qwen_experts(fields, shared_experts(fields))
     thick = dense(fields) if dense_layers or step > 1 else sparse
@@ -88,7 +88,7 @@ def kimi_linear(fields: Fields) -> Network:
     if listed is None:
         fields.missing("linear_attn_config")
         listed = Fields({}, fields.where)
-    full = set(listed.listed("full_attn_layers") or ())
+    full = listed.indices("full_attn_layers") or frozenset()
     if not full:
         fields.missing("linear_attn_config.full_attn_layers")
     delta, latent = _kimi_delta(fields, listed), latent_attention(fields, default_query_rank=0)
@@ -151,8 +151,8 @@ def _nemotron_kinds(fields: Fields) -> list[str]:
     count = fields.count("num_hidden_layers", default=0, least=0, most=MOST_LAYERS)
     pattern = fields.text("hybrid_override_pattern")
     if pattern:
-        if set(pattern) - set(PATTERN):
-            raise fields.wrong("hybrid_override_pattern", pattern, f"made of {' '.join(PATTERN)}")
+        if len(pattern) > MOST_LAYERS or set(pattern) - set(PATTERN):
+            raise fields.wrong("hybrid_override_pattern", pattern, f"at most {MOST_LAYERS} of {' '.join(PATTERN)}")
         kinds = [PATTERN[each] for each in pattern]
     else:
         kinds = fields.choices("layers_block_type", tuple(PATTERN.values())) or []

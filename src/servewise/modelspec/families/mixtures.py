@@ -49,7 +49,7 @@ def qwen_experts(fields: Fields, shared_parameters: int) -> FeedForward:
 
 def _sparse_steps(fields: Fields, style: Style, shared_parameters: int) -> Network:
     count, step = layer_count(fields), fields.count("decoder_sparse_step", default=1)
-    dense_layers = set(fields.listed("mlp_only_layers") or ())
+    dense_layers = fields.indices("mlp_only_layers") or frozenset()
     sparse = qwen_experts(fields, shared_parameters)
     narrow = dense(fields) if dense_layers or step > 1 else sparse
     parts = [narrow if index in dense_layers or (index + 1) % step else sparse for index in range(count)]
@@ -173,8 +173,8 @@ def _chunked_layers(fields: Fields, count: int) -> list[bool]:
 
 def _llama4_feed_forwards(fields: Fields, count: int) -> list[FeedForward]:
     step = fields.count("interleave_moe_layer_step", default=1)
-    listed = fields.listed("moe_layers")
-    sparse_layers = set(listed) if listed is not None else set(range(step - 1, count, step))
+    listed = fields.indices("moe_layers")
+    sparse_layers = frozenset(range(step - 1, count, step)) if listed is None else listed & set(range(count))
     expert = gated(fields.count("hidden_size"), fields.count("intermediate_size"))
     sparse = mixture(
         fields,
