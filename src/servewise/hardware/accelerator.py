@@ -7,6 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from servewise.errors import InputError
+from servewise.tables import Unit, as_number
+
+BYTES = Unit("bytes", 1e8, 1e16, "80 GB is 80e9")
+BYTES_PER_S = Unit("bytes/s", 1e8, 1e16, "2,039 GB/s is 2039e9")
+FLOPS = Unit("FLOP/s", 1e9, 1e19, "312 TFLOP/s is 312e12")
+SECONDS = Unit("s", 1e-9, 1.0, "10 µs is 10e-6")
 
 Standing = Literal["measured", "vendor", "assumed"]
 
@@ -81,21 +87,20 @@ class Accelerator:
     ) -> Accelerator:
         """The same device with the user's own numbers in place of the catalogue's.
 
-        ``peak_flops`` [FLOP/s] replaces every peak, ``bandwidth`` is in bytes/s, ``memory`` in bytes.
+        ``peak_flops`` [FLOP/s] replaces every peak, ``bandwidth`` is in bytes/s, ``memory`` in bytes. Raises InputError
+        for a number that no device has (80 bytes of memory: 80e9 was meant).
         """
         changed = replace(
             self,
-            memory=_given(memory, self.memory, "memory"),
-            bandwidth=_given(bandwidth, self.bandwidth, "bandwidth"),
-            peaks={name: _given(peak_flops, each, "peak-flops") for name, each in self.peaks.items()},
+            memory=_given(memory, self.memory, BYTES, "--memory"),
+            bandwidth=_given(bandwidth, self.bandwidth, BYTES_PER_S, "--bandwidth"),
+            peaks={name: _given(peak_flops, each, FLOPS, "--peak-flops") for name, each in self.peaks.items()},
         )
         given = {"peak_flops": peak_flops, "bandwidth": bandwidth, "memory": memory}
         return replace(changed, overridden=frozenset(name for name, value in given.items() if value is not None))
 
 
-def _given(value: float | None, old: Quantity, what: str) -> Quantity:
+def _given(value: float | None, old: Quantity, unit: Unit, where: str) -> Quantity:
     if value is None:
         return old
-    if not 0 < value < 1e24:
-        raise InputError(f"--{what} must be a positive number, not {value!r}", hint=f"in {old.unit}")
-    return Quantity(value, old.unit, "given by the user", "", "assumed")
+    return Quantity(as_number(value, unit, where), unit.name, "given by the user", "", "assumed")

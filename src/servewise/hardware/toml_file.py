@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from servewise.errors import InputError, UnknownName
-from servewise.hardware.accelerator import Accelerator, Link, Quantity, Standing
+from servewise.hardware.accelerator import (
+    BYTES,
+    BYTES_PER_S,
+    FLOPS,
+    SECONDS,
+    Accelerator,
+    Link,
+    Quantity,
+    Standing,
+)
 from servewise.tables import Unit, as_list, as_number, as_table, as_text, needs, only
 
 FORMATS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4")
@@ -19,11 +28,6 @@ ACCELERATOR_KEYS = ("title", "aliases", "source", "memory", "bandwidth", "peaks"
 USER_KEYS = ("name", "sources", "peak_flops", *ACCELERATOR_KEYS)
 LINK_KEYS = ("name", "bandwidth", "latency")
 SOURCE_KEYS = ("at", "date", "standing", "note")
-
-BYTES = Unit("bytes", 1e8, 1e16, "80 GB is 80e9")
-BYTES_PER_S = Unit("bytes/s", 1e8, 1e16, "2,039 GB/s is 2039e9")
-FLOPS = Unit("FLOP/s", 1e9, 1e19, "312 TFLOP/s is 312e12")
-SECONDS = Unit("s", 1e-9, 1.0, "10 µs is 10e-6")
 
 
 @dataclass(frozen=True, slots=True)
