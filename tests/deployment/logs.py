@@ -19,6 +19,16 @@ INFO 12-20 20:25:46 distributed_gpu_executor.py:57] # GPU blocks: 3852, # CPU bl
 INFO 12-20 20:25:46 distributed_gpu_executor.py:61] Maximum concurrency for 40000 tokens per request: 1.54x
 """  # https://github.com/vllm-project/vllm/issues/11251
 
+VLLM_V0_A100 = """
+INFO 01-13 11:35:21 model_runner.py:1099] Loading model weights took 14.9595 GB
+INFO 01-13 11:35:23 worker.py:241] the current vLLM instance can use total_gpu_memory (39.50GiB) x \
+gpu_memory_utilization (0.90) = 35.55GiB
+INFO 01-13 11:35:23 worker.py:241] model weights take 14.96GiB; non_torch_memory takes 0.10GiB; PyTorch activation \
+peak memory takes 9.37GiB; the rest of the memory reserved for KV Cache is 11.12GiB.
+INFO 01-13 11:35:23 gpu_executor.py:76] # GPU blocks: 5691, # CPU blocks: 2048
+INFO 01-13 11:35:23 gpu_executor.py:80] Maximum concurrency for 8192 tokens per request: 11.12x
+"""  # Meta-Llama-3-8B, https://github.com/vllm-project/vllm/issues/12330
+
 VLLM_V1_4090 = """
 (EngineCore_DP0 pid=2552931) INFO 09-28 21:12:43 [gpu_worker.py:298] Available KV cache memory: 8.60 GiB
 (EngineCore_DP0 pid=2552931) INFO 09-28 21:12:51 [gpu_model_runner.py:3118] Graph capturing finished in 7 secs, \

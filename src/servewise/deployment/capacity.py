@@ -17,6 +17,7 @@ from servewise.deployment.reserves import (
     graph_bytes,
     largest_step,
     memory_utilization,
+    runtime_bytes,
 )
 from servewise.deployment.shard import Stage, pipeline_stages, stage_weight_bytes
 from servewise.deployment.validate import check, check_whole
@@ -84,6 +85,7 @@ class StageBudget:
     """One pipeline stage: its terms [bytes], what they leave to the pool [bytes, may be below zero], its KV sizes."""
 
     terms: Mapping[str, float]
+    utilization: float
     pool_bytes: float
     bytes_per_token: float
     sequence_bytes: float
@@ -101,15 +103,17 @@ class StageBudget:
         return max(0.0, self.sequence_bytes - self.pool_bytes)
 
 
-def kv_capacity(deployment: Deployment) -> KvCapacity | DoesNotFit:
+def kv_capacity(deployment: Deployment, profile: EngineProfile | None = None) -> KvCapacity | DoesNotFit:
     """What ``deployment`` leaves for the KV cache on each accelerator, as its engine would.
 
     pool = share x (memory - terms before the share) - terms inside the share, by stage; the engine's profile says
-    which terms stand where (``engines.toml``). The stage that holds the fewest tokens decides for all. Raises
+    which terms stand where (``engines.toml``). The stage that holds the fewest tokens decides for all.
+    ``profile`` takes the place of the shipped one where a user has measured an engine's reserves. Raises
     InputError for a split or limits that make no sense, UnknownName for an unknown engine.
     """
     check(deployment)
-    budgets = stage_budgets(deployment)
+    profile = profile or engine_profile(deployment.engine)
+    budgets = stage_budgets(deployment, profile)
     short = max(budgets, key=lambda each: each.short_by_bytes)
     if short.short_by_bytes > 0:
         return _does_not_fit(deployment, short)
@@ -129,25 +133,25 @@ def max_sequences(deployment: Deployment, capacity: KvCapacity, context_tokens: 
     return math.floor(capacity.kv_budget_bytes / one)
 
 
-def stage_budgets(deployment: Deployment) -> tuple[StageBudget, ...]:
+def stage_budgets(deployment: Deployment, profile: EngineProfile) -> tuple[StageBudget, ...]:
     """The budget of every distinct pipeline stage."""
     stages = dict.fromkeys(pipeline_stages(deployment.model.layer_count, deployment.parallelism.pipeline))
-    return tuple(_stage_budget(deployment, engine_profile(deployment.engine), stage) for stage in stages)
+    return tuple(_stage_budget(deployment, profile, stage) for stage in stages)
 
 
 def _stage_budget(deployment: Deployment, profile: EngineProfile, stage: Stage) -> StageBudget:
     terms: dict[Term, float] = {
         "weights": stage_weight_bytes(deployment, profile, stage),
-        "activations": activation_bytes(deployment, profile),
+        "activations": activation_bytes(deployment, profile, stage),
         "graphs": graph_bytes(deployment, profile),
-        "runtime": profile.runtime_bytes,
+        "runtime": runtime_bytes(deployment, profile),
         "collectives": collective_bytes(deployment, profile),
     }
     names = (*profile.before_share, *profile.inside_share)
     charged: dict[str, float] = {name: float(math.ceil(terms[name])) for name in names}
     before = sum(charged[name] for name in profile.before_share)
     inside = sum(charged[name] for name in profile.inside_share)
-    share = memory_utilization(deployment)
+    share = memory_utilization(deployment, profile)
     pool = math.floor(share * (_memory(deployment) - before)) - inside
     block = deployment.limits.block_tokens or profile.block_tokens
     context = deployment.limits.max_context_tokens or block
@@ -155,7 +159,7 @@ def _stage_budget(deployment: Deployment, profile: EngineProfile, stage: Stage) 
     if profile.reserves_context and deployment.limits.max_context_tokens:
         sequence *= largest_step(deployment, profile).sequences
         pool = min(pool, max(math.ceil(sequence), 0))
-    return StageBudget(charged, pool, rank_kv_bytes_per_token(deployment, stage.share), sequence, block)
+    return StageBudget(charged, share, pool, rank_kv_bytes_per_token(deployment, stage.share), sequence, block)
 
 
 def _memory(deployment: Deployment) -> float:
@@ -188,7 +192,6 @@ def _does_not_fit(deployment: Deployment, stage: StageBudget) -> DoesNotFit:
 def _breakdown(deployment: Deployment, stage: StageBudget, pool: float) -> tuple[MemoryTerm, ...]:
     """The memory of one accelerator by term; whole bytes, so that they sum exactly."""
     named = [MemoryTerm(name, size, NOTES[name]) for name, size in stage.terms.items()]
-    share = memory_utilization(deployment)
     rest = _memory(deployment) - pool - sum(stage.terms.values())
-    note = f"the engine takes {share:.3g} of the memory" if rest >= 0 else f"{format_bytes(-rest)} missing"
+    note = f"the engine takes {stage.utilization:.3g} of the memory" if rest >= 0 else f"{format_bytes(-rest)} missing"
     return (*named, MemoryTerm("kv cache", pool, "the pool"), MemoryTerm("outside the share", rest, note))

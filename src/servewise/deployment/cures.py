@@ -37,7 +37,11 @@ def _more(deployment: Deployment) -> str:
 
 def capacity_caveats(deployment: Deployment, pool_bytes: float, bytes_per_token: float) -> tuple[Caveat, ...]:
     """What a reader must know of a pool that exists."""
-    return (*_context_refused(deployment, pool_bytes, bytes_per_token), *_heads_uneven(deployment))
+    return (
+        *_context_refused(deployment, pool_bytes, bytes_per_token),
+        *_heads_uneven(deployment),
+        *_uncounted(deployment),
+    )
 
 
 def _context_refused(deployment: Deployment, pool_bytes: float, bytes_per_token: float) -> tuple[Caveat, ...]:
@@ -60,3 +64,11 @@ def _heads_uneven(deployment: Deployment) -> tuple[Caveat, ...]:
     return (
         Caveat("heads-not-divisible", f"{heads} query heads over {tensor} ranks", "most engines refuse: change tp"),
     )
+
+
+def _uncounted(deployment: Deployment) -> tuple[Caveat, ...]:
+    if not deployment.model.uncounted or deployment.engine == "ideal":
+        return ()
+    parts = ", ".join(deployment.model.uncounted)
+    message = f"not counted among the weights: {parts}"
+    return (Caveat("parts-not-counted", message, "where the engine loads them too, lower --memory by their size"),)

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from servewise.deployment.deployment import Parallelism
 from servewise.errors import UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.units import GIB, MIB
@@ -40,6 +41,7 @@ class Reserve:
     constant_mib: float
     mib_per_token: float
     mib_per_graph_sequence: float
+    mib_per_graph_sequence_and_replica: float
     mib_per_accelerator: float
     floor_mib: float
     floor_from_gib: float
@@ -52,6 +54,9 @@ class EngineProfile:
     ``windows`` says what a sliding layer holds: ``full`` (every token), ``windowed`` (the window), ``paged`` (the
     window and the tokens of one step, in blocks, layers padded to groups of equal size, as vLLM's hybrid manager).
     ``whole_prompt``: the profile run takes a prompt of the full context unless that is above ``chunk_above_context``.
+    ``keeps_reduced``: torch.distributed holds on to every all-reduced tensor of the profile run
+    (TORCH_NCCL_AVOID_RECORD_STREAMS was set from vLLM 0.2.6 on). ``mxfp4_padding``: the multiples to which MXFP4
+    experts' hidden and inner widths grow when loaded.
     """
 
     name: str
@@ -69,6 +74,7 @@ class EngineProfile:
     whole_prompt: bool = False
     chunk_above_context: int = 0
     vocab_padding: int = 1
+    whole_checkpoint: bool = False
     rotary_table: bool = False
     hidden_copies: float = 0.0
     logit_bytes: float = 0.0
@@ -76,7 +82,10 @@ class EngineProfile:
     runtime_bytes: float = 0.0
     collective_bytes: float = 0.0
     switched_collective_bytes: float = 0.0
+    unified_runtime_bytes: float | None = None
     graph_bytes_per_layer: float = 0.0
+    keeps_reduced: bool = False
+    mxfp4_padding: tuple[int, ...] = ()
     windows: Windows = "windowed"
     reserves_context: bool = False
 
@@ -84,17 +93,19 @@ class EngineProfile:
         """The limits for that device: the first row that is meant for it."""
         return next((each for each in self.defaults if each.apply_to(accelerator)), self.defaults[-1])
 
-    def utilization(self, accelerator: Accelerator, tensor: int, pipeline: int, batched: int, sequences: int) -> float:
-        """The share of memory taken when none is given."""
+    def utilization(self, accelerator: Accelerator, split: Parallelism, batched: int, sequences: int) -> float:
+        """The share of memory taken when none is given, for steps of that many tokens and sequences."""
         if self.reserve is not None:
-            return _sglang_share(self.reserve, accelerator, tensor * pipeline, batched, sequences)
-        by_tensor = (share for least, share in self.utilization_by_tensor if tensor >= least)
+            return _sglang_share(self.reserve, accelerator, split, batched, sequences)
+        by_tensor = (share for least, share in self.utilization_by_tensor if split.tensor >= least)
         return next(by_tensor, 1.0 if self.memory_utilization is None else self.memory_utilization)
 
 
-def _sglang_share(reserve: Reserve, accelerator: Accelerator, devices: int, batched: int, sequences: int) -> float:
+def _sglang_share(reserve: Reserve, accelerator: Accelerator, split: Parallelism, batched: int, graphs: int) -> float:
     kept = reserve.constant_mib + max(batched, 2048) * reserve.mib_per_token
-    kept += sequences * reserve.mib_per_graph_sequence + devices * reserve.mib_per_accelerator
+    kept += graphs * reserve.mib_per_graph_sequence + split.tensor * split.pipeline * reserve.mib_per_accelerator
+    if split.data > 1:
+        kept += graphs * split.data * reserve.mib_per_graph_sequence_and_replica
     if accelerator.memory_bytes > reserve.floor_from_gib * GIB:
         kept = max(kept, reserve.floor_mib)
     total = accelerator.memory_bytes / MIB

@@ -8,36 +8,20 @@ from dataclasses import replace
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import EngineProfile
 from servewise.deployment.reserves import largest_step
-from servewise.deployment.shard import kv_heads_share
-from servewise.modelspec.kv import layer_kv_bytes_per_token, state_bytes_per_sequence
-from servewise.modelspec.spec import Attention, AttentionKind, ModelSpec
-
-SPARSE_LATENT_FP8_BYTES = 656
-"""fp8 sparse MLA: 512 fp8 values, four fp32 scales, 64 rope values in bf16 (vLLM fp8_ds_mla, FlashMLA, 2025-09)."""
+from servewise.modelspec.kv import kv_bytes_per_token_per_rank, layer_kv_bytes_per_token, state_bytes_per_sequence
+from servewise.modelspec.spec import Attention, ModelSpec
 
 
 def rank_layer_kv_bytes(deployment: Deployment, attention: Attention) -> float:
-    """KV bytes that one token takes in one layer on one accelerator [bytes].
-
-    Heads are shared out over tensor-parallel ranks and copied where ranks outnumber them; MLA's latent is on every
-    rank; decode-context parallelism shares out the tokens.
-    """
-    if not attention.kv_values_per_token:
-        return 0.0
-    sparse = attention.kind is AttentionKind.LATENT and attention.extra_kv_bytes_per_token
-    whole = layer_kv_bytes_per_token(attention, deployment.kv)
-    if sparse and deployment.kv.bits == 8 and attention.kv_values_per_token == 576:
-        whole = SPARSE_LATENT_FP8_BYTES + attention.extra_kv_bytes_per_token
-    share = 1.0
-    if attention.splits_by_tensor_parallel and attention.kv_heads:
-        share = kv_heads_share(attention.kv_heads, deployment.parallelism.tensor)
-    return whole * share / deployment.parallelism.decode_context
+    """KV bytes that one token takes in one layer on one accelerator [bytes]; DCP ranks share out the tokens."""
+    split = deployment.parallelism
+    return layer_kv_bytes_per_token(attention, deployment.kv, split.tensor) / split.decode_context
 
 
 def rank_kv_bytes_per_token(deployment: Deployment, share: float) -> float:
     """KV bytes of one token in ``share`` of all layers on one accelerator, windowed layers in full [bytes]."""
-    layers = ((count, rank_layer_kv_bytes(deployment, each)) for count, each in deployment.model.attentions())
-    return share * sum(count * size for count, size in layers)
+    split = deployment.parallelism
+    return share * kv_bytes_per_token_per_rank(deployment.model, deployment.kv, split.tensor, split.decode_context)
 
 
 def rank_kv_bytes_per_sequence(
@@ -52,7 +36,7 @@ def rank_kv_bytes_per_sequence(
         * held_tokens(deployment, profile, each, context_tokens, block_tokens)
         for each, count in _layers_by_kind(deployment.model).items()
     )
-    return share * (held + state_bytes_per_sequence(deployment.model) / deployment.parallelism.tensor)
+    return share * (held + state_bytes_per_sequence(deployment.model, deployment.parallelism.tensor))
 
 
 def held_tokens(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servewise.deployment.deployment import Deployment
-from servewise.deployment.engine import EngineProfile, engine_profile
+from servewise.deployment.engine import EngineProfile
+from servewise.deployment.shard import Stage
 from servewise.modelspec.spec import FeedForward, Layers
 
+UNIFIED = frozenset({"gb10"})
 SWITCHED_BYTES_PER_S = 100e9  # PCIe 5 x16 is 64 GB/s a direction, NVLink 3 to a switch 300
 
 
@@ -29,23 +31,23 @@ def largest_step(deployment: Deployment, profile: EngineProfile) -> Batch:
     return Batch(tokens, min(limits.max_sequences or defaults.max_sequences, tokens))
 
 
-def memory_utilization(deployment: Deployment) -> float:
+def memory_utilization(deployment: Deployment, profile: EngineProfile) -> float:
     """The share of memory that the engine may take: the limit given, else the engine's default."""
     if deployment.limits.memory_utilization is not None:
         return deployment.limits.memory_utilization
-    profile, split = engine_profile(deployment.engine), deployment.parallelism
     step = largest_step(deployment, profile)
-    return profile.utilization(deployment.accelerator, split.tensor, split.pipeline, step.tokens, step.sequences)
+    return profile.utilization(deployment.accelerator, deployment.parallelism, step.tokens, step.sequences)
 
 
-def activation_bytes(deployment: Deployment, profile: EngineProfile) -> float:
-    """Peak of the activations in the profile run on one rank [bytes].
+def activation_bytes(deployment: Deployment, profile: EngineProfile, stage: Stage) -> float:
+    """Peak of the activations in the profile run on one rank of ``stage`` [bytes].
 
     The larger of the forward pass, tokens x (hidden_copies x hidden + widest layer) x activation bytes, and of
     sampling after it, rows x vocabulary x logit bytes + tokens x hidden x activation bytes. The widest layer is the
     larger of attention and feed-forward, each counted as its matrices' summed output widths, parameters / hidden,
     over the tensor-parallel ranks; a mixture's experts hold their widths for every chosen expert and one hidden row
-    each (vLLM fused_moe intermediate caches). Left out: attention workspaces and multimodal encoders.
+    each (vLLM fused_moe intermediate caches). Only the last stage samples. Left out: attention workspaces and
+    multimodal encoders.
     """
     if not profile.hidden_copies:
         return 0.0
@@ -55,7 +57,8 @@ def activation_bytes(deployment: Deployment, profile: EngineProfile) -> float:
     rows = step.tokens if profile.logit_rows_are_tokens else step.sequences
     sampling = rows * model.vocab_size * profile.logit_bytes
     hidden = deployment.activations.bytes_for(step.tokens * model.hidden_size)
-    return max(deployment.activations.bytes_for(forward), sampling + hidden)
+    kept = 2 * stage.layers * hidden if profile.keeps_reduced and deployment.parallelism.tensor > 1 else 0.0
+    return max(deployment.activations.bytes_for(forward), stage.last * (sampling + hidden)) + kept
 
 
 def _layer_width(hidden: int, group: Layers, deployment: Deployment) -> float:
@@ -73,12 +76,24 @@ def _feed_forward_width(hidden: int, feed_forward: FeedForward, tensor: int) -> 
 def graph_bytes(deployment: Deployment, profile: EngineProfile) -> float:
     """Memory of captured CUDA graphs: layers x captured batch sizes x bytes each [bytes].
 
-    Sizes are 1, 2, 4 and every eighth up to twice the sequences, 512 at most (vllm/config compilation, v0.11).
+    Sizes are 1, 2, 4, every eighth to 256 and every sixteenth above, up to twice the sequences, 512 at most
+    (vllm/config/compilation.py, v0.12).
     """
     if not deployment.limits.cuda_graphs:
         return 0.0
     largest = min(2 * largest_step(deployment, profile).sequences, 512)
-    return (3 + largest // 8) * deployment.model.layer_count * profile.graph_bytes_per_layer
+    sizes = 3 + min(largest, 256) // 8 + max(0, largest - 256) // 16
+    return sizes * deployment.model.layer_count * profile.graph_bytes_per_layer
+
+
+def runtime_bytes(deployment: Deployment, profile: EngineProfile) -> float:
+    """CUDA context and libraries, as the era counts them [bytes].
+
+    Where memory is the host's too (GB10), the host's own use grows with the load and is counted.
+    """
+    if profile.unified_runtime_bytes is not None and deployment.accelerator.name in UNIFIED:
+        return profile.unified_runtime_bytes
+    return profile.runtime_bytes
 
 
 def collective_bytes(deployment: Deployment, profile: EngineProfile) -> float:

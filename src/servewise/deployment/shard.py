@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from servewise.deployment.deployment import Deployment, Parallelism
+from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import EngineProfile
-from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, Layers, ModelSpec
-from servewise.modelspec.weights import quantised_parameters
+from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, WeightPart
+from servewise.modelspec.weights import part_bytes, part_parameters, part_precision, weight_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +43,62 @@ def pipeline_stages(layer_count: int, pipeline: int) -> Iterator[Stage]:
 def stage_weight_bytes(deployment: Deployment, profile: EngineProfile, stage: Stage) -> float:
     """Bytes of weights on one accelerator of ``stage``, as the engine loads them [bytes].
 
-    Norms and routers are on every rank, key and value projections are copied where there are more ranks than KV
-    heads, MLA's down-projection to the latent is on every rank. Left out: MLA's query down-projection, counted as
-    shared out (1.5% of a rank of DeepSeek-V3 at TP8).
+    Norms, routers and what ``Attention.replicated_parameters`` names are on every rank; key and value projections are
+    copied where there are more ranks than KV heads. An engine loads the parts that are counted, without a vision tower
+    or draft layers; ``ideal`` takes the checkpoint as large as it is.
     """
-    model, parallelism = deployment.model, deployment.parallelism
-    per_value = matrix_bytes_per_value(deployment)
-    plain = plain_bytes_per_value(deployment)
-    matrices = sum(g.count * stage.share * _rank_matrices(model, g, parallelism) for g in model.layers)
-    norms = sum(g.count * stage.share * g.norm_parameters for g in model.layers)
-    outside = norms + _outer_parameters(deployment, profile, stage)
-    return matrices * per_value + outside * plain + _rotary_bytes(deployment, profile)
+    parameters, widths = _stage_parameters(deployment, profile, stage), bytes_per_value(deployment)
+    loaded = sum(parameters[part] * widths[part] for part in parameters)
+    if profile.whole_checkpoint:
+        parts = part_bytes(deployment.model, deployment.weights)
+        loaded *= weight_bytes(deployment.model, deployment.weights) / sum(parts.values())
+    return loaded + _rotary_bytes(deployment, profile)
 
 
-def matrix_bytes_per_value(deployment: Deployment) -> float:
-    """Mean bytes of a value of the layers' matrices: quantised and plain parts weighed [bytes]."""
-    model, stored = deployment.model, deployment.stored_weights
-    plain = plain_bytes_per_value(deployment)
-    if stored.bits >= 16 or deployment.weights or model.quantised_parameters is None:
-        return stored.bits / 8
-    part = min(1.0, model.quantised_parameters / max(quantised_parameters(model), 1))
-    return part * stored.bits / 8 + (1 - part) * plain
+def bytes_per_value(deployment: Deployment) -> dict[WeightPart, float]:
+    """Mean bytes of a stored value of each part [bytes]."""
+    model, weights = deployment.model, deployment.weights
+    counts, sizes = part_parameters(model), part_bytes(model, weights)
+    return {
+        part: sizes[part] / counts[part]
+        if counts[part] and part in sizes
+        else part_precision(model, part, weights).bits / 8
+        for part in WeightPart
+    }
 
 
-def plain_bytes_per_value(deployment: Deployment) -> float:
-    """Bytes of a value of embedding, head and norms [bytes]."""
-    stored = deployment.stored_weights
-    return (stored.bits if stored.bits >= 16 else deployment.model.dtype.bits) / 8
-
-
-def _rank_matrices(model: ModelSpec, group: Layers, parallelism: Parallelism) -> float:
-    attention = _rank_attention(model.hidden_size, group.attention, parallelism.tensor)
-    return attention + _rank_feed_forward(model.hidden_size, group.feed_forward, parallelism)
+def _stage_parameters(deployment: Deployment, profile: EngineProfile, stage: Stage) -> dict[WeightPart, float]:
+    """Parameters of each part on one rank of ``stage``; a tied table is on the first and on the last stage."""
+    model, split = deployment.model, deployment.parallelism
+    padded = math.ceil(model.vocab_size / profile.vocab_padding) * profile.vocab_padding
+    shard = padded / max(model.vocab_size, 1) / split.tensor
+    again = stage.last and not stage.first and model.tied
+    layers = [(group.count * stage.share, group) for group in model.layers]
+    return {
+        WeightPart.EMBEDDING: model.embedding_parameters * shard * (stage.first + again),
+        WeightPart.HEAD: model.head_parameters * shard * stage.last,
+        WeightPart.NORMS: sum(count * each.norm_parameters for count, each in layers)
+        + model.final_norm_parameters * stage.last,
+        WeightPart.ATTENTION: sum(
+            count * _rank_attention(model.hidden_size, each.attention, split.tensor) for count, each in layers
+        ),
+        WeightPart.FEED_FORWARD: sum(
+            count * _rank_dense(model.hidden_size, each.feed_forward, split.tensor) for count, each in layers
+        ),
+        WeightPart.EXPERTS: sum(
+            count * _rank_experts(deployment, profile, each.feed_forward) for count, each in layers
+        ),
+    }
 
 
 def _rank_attention(hidden: int, attention: Attention, tensor: int) -> float:
     """Parameters of the token mixer on one rank."""
-    kv_part = min(hidden * attention.kv_values_per_token, attention.parameters)
-    if attention.kind is AttentionKind.LATENT:
-        return kv_part + (attention.parameters - kv_part) / tensor
-    if not attention.kv_heads:
-        return attention.parameters / tensor
-    return kv_part * kv_heads_share(attention.kv_heads, tensor) + (attention.parameters - kv_part) / tensor
+    whole = attention.replicated_parameters
+    if attention.kind is AttentionKind.LATENT or not attention.kv_heads:
+        return whole + (attention.parameters - whole) / tensor
+    kv_part = min(hidden * attention.kv_values_per_token, attention.parameters - whole)
+    shared = attention.parameters - whole - kv_part
+    return whole + kv_part * kv_heads_share(attention.kv_heads, tensor) + shared / tensor
 
 
 def kv_heads_share(kv_heads: int, tensor: int) -> float:
@@ -96,24 +110,38 @@ def kv_heads_share(kv_heads: int, tensor: int) -> float:
     return math.ceil(kv_heads / tensor) / kv_heads
 
 
-def _rank_feed_forward(hidden: int, feed_forward: FeedForward, parallelism: Parallelism) -> float:
-    """Parameters of the feed-forward part on one rank: routers whole, experts by rank when expert parallel."""
+def _rank_dense(hidden: int, feed_forward: FeedForward, tensor: int) -> float:
+    """Parameters of dense and shared feed-forward matrices on one rank; the router is whole on each."""
     router = min(hidden * feed_forward.experts, feed_forward.dense_parameters)
-    dense = router + (feed_forward.dense_parameters - router) / parallelism.tensor
-    if not parallelism.expert:
-        return dense + feed_forward.experts * feed_forward.expert_parameters / parallelism.tensor
-    held = math.ceil(feed_forward.experts / (parallelism.tensor * parallelism.data))
-    return dense + held * feed_forward.expert_parameters
+    return router + (feed_forward.dense_parameters - router) / tensor
 
 
-def _outer_parameters(deployment: Deployment, profile: EngineProfile, stage: Stage) -> float:
-    """Embedding, head and final norm on one rank; a tied table is on the first and on the last stage."""
-    model, tensor = deployment.model, deployment.parallelism.tensor
-    padded = math.ceil(model.vocab_size / profile.vocab_padding) * profile.vocab_padding
-    grown = padded / max(model.vocab_size, 1)
-    table = model.embedding_parameters * grown / tensor
-    head = model.head_parameters * grown / tensor or (0.0 if stage.first else table)
-    return (table if stage.first else 0.0) + (head + model.final_norm_parameters if stage.last else 0.0)
+def _rank_experts(deployment: Deployment, profile: EngineProfile, feed_forward: FeedForward) -> float:
+    """Parameters of routed experts on one rank: a part of each, or whole ones when expert parallel."""
+    split = deployment.parallelism
+    parts = 1 if split.expert else split.tensor
+    held = math.ceil(feed_forward.experts / (split.tensor * split.data)) if split.expert else feed_forward.experts
+    one = feed_forward.expert_parameters / parts
+    if profile.mxfp4_padding and deployment.stored_weights.name == "mxfp4":
+        one = padded_expert(deployment.model.hidden_size, one, profile.mxfp4_padding)
+    return held * one
+
+
+def padded_expert(hidden: int, parameters: float, multiples: tuple[int, ...]) -> float:
+    """Parameters of a gated expert of hidden x inner, both widths grown to multiples as MXFP4 kernels want them.
+
+    inner = parameters / (3 hidden + 2), the biases of gate and up among them. Source:
+    vllm/model_executor/layers/quantization/mxfp4.py create_weights, the Marlin path, v0.10.1; other kernels pad less
+    (gpt-oss-120b loads as 65.97 GiB with Marlin, 64.38 with Triton).
+
+    >>> padded_expert(2880, 3 * 2880 * 2880 + 3 * 2880, (256, 128)) == 3 * 3072 * 2944
+    True
+    """
+    inner = math.floor(parameters / (3 * hidden + 2))
+    wide, deep = (
+        math.ceil(width / multiple) * multiple for width, multiple in zip((hidden, inner), multiples, strict=True)
+    )
+    return float(max(3 * wide * deep, parameters))
 
 
 def _rotary_bytes(deployment: Deployment, profile: EngineProfile) -> float:
