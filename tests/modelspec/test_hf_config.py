@@ -253,7 +253,8 @@ CONFIGS = sorted({json.dumps(entry.config, sort_keys=True) for entry in entries(
 EXTRA = [
     "quantization_config", "text_config", "vision_config", "layer_types", "sliding_window", "head_dim",
     "moe_layer_freq", "mlp_only_layers", "linear_attn_config", "no_rope_layers", "moe_layers", "indexer_types",
-    "hybrid_override_pattern", "num_nextn_predict_layers", "torch_dtype", "architectures", "q_lora_rank", "attention_bias", "max_window_layers",
+    "hybrid_override_pattern", "num_nextn_predict_layers", "torch_dtype", "architectures", "q_lora_rank",
+    "attention_bias", "max_window_layers",
 ]  # fmt: skip
 
 
