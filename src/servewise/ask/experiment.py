@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from servewise.ask import replicates
+from servewise.ask.run import keep_run
 from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.conditions import Conditions
 from servewise.metrics.slo import Slo
@@ -16,6 +17,7 @@ from servewise.plan import saturation
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers
+from servewise.simulate.run import Run
 from servewise.steptime.estimator import Estimator
 
 BACKLOG_REQUESTS = 5_000
@@ -25,7 +27,10 @@ Task = tuple[int, float, int]  # which server, the rate, which replicate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """All that a worker must know: one server a policy, one clock a replicate."""
+    """All that a worker must know: one server a policy, one clock a replicate.
+
+    ``several``: there is more than one row, so ``run_dir`` holds a folder for each.
+    """
 
     servers: tuple[Server, ...]
     clocks: tuple[Estimator, ...]
@@ -35,6 +40,7 @@ class Experiment:
     slo: Slo | None
     conditions: Conditions
     run_dir: Path | None
+    several: bool
 
 
 def run(
@@ -70,8 +76,25 @@ def _replicate(experiment: Experiment, task: Task) -> RunSummary:
     server = experiment.servers[which].timed_by(experiment.clocks[replicate])
     source, door = source_of(experiment.workload, rate, experiment.seed + replicate, experiment.longest)
     run = server.run(source)
+    if experiment.run_dir is not None and replicate == 0:
+        _keep(experiment, run, which, rate)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
     return replace(summary, rejected=summary.rejected + door.refused)
+
+
+def _keep(experiment: Experiment, run: Run, which: int, rate: float) -> None:
+    """The first replicate of a row: the run directory itself, or one in it for each of several rows."""
+    assert experiment.run_dir is not None
+    policy = experiment.servers[which].policy
+    keep_run(
+        experiment.run_dir / f"{policy.name}-{rate:g}" if experiment.several else experiment.run_dir,
+        run,
+        experiment.conditions,
+        policy=policy.name,
+        rate_per_s=rate,
+        seed=experiment.seed,
+        command="servewise simulate",
+    )
 
 
 def _knee(experiment: Experiment, task: Task) -> Knee:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import ceil, inf, isnan
 from typing import Any
 
+from servewise.ask.rows import slo_rows
 from servewise.caveats import Caveat
 from servewise.metrics.percentiles import Interval
 from servewise.plan.candidates import Candidate, describe
@@ -26,10 +27,7 @@ def result_of(question: Question, found: Planned, rate_per_s: float | None) -> d
         "recommendation": _recommendation(question, found) if found.ranking else None,
         "closest": None if found.ranking else _closest(found),
         "sensitivity": [*_moves(found), *_more_load(question, found)],
-        "slo": [
-            {"metric": each.metric, "percentile": each.percentile, "limit_s": each.limit_s}
-            for each in question.slo.bounds
-        ],
+        "slo": slo_rows(question.slo),
         "ranked_by": found.by.name,
         "rate_per_s": rate_per_s,
         "candidates": len(question.candidates),

@@ -12,6 +12,7 @@ from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.experiment import Experiment, Progress, run
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
+from servewise.ask.rows import simulated_row, slo_rows
 from servewise.ask.serving import (
     WINDOW_S,
     Load,
@@ -108,6 +109,7 @@ def simulate(
             seeds=tuple(range(seed, seed + count)) if seeded else (seed,),
         ),
         run_dir=None if run_dir is None else Path(run_dir),
+        several=len(policies) * len(rates) > 1,
     )
     summaries, knees = run(experiment, rates, processes, progress, seeded=seeded, drawn=bool(draws))
     return Answer(
@@ -187,29 +189,9 @@ def _result(
     }
 
 
-def slo_rows(slo: Slo) -> list[dict[str, Any]]:
-    """The SLO as JSON."""
-    return [{"metric": each.metric, "percentile": each.percentile, "limit_s": each.limit_s} for each in slo.bounds]
-
-
 def _row(policy: Policy, rate: float, summary: RunSummary, knee: Knee) -> dict[str, Any]:
-    return {
-        "policy": policy.name,
-        "rate_per_s": rate or summary.requests_per_s,
-        "ttft_s": summary.ttft.to_json(),
-        "tpot_s": summary.tpot.to_json(),
-        "itl_s": summary.itl.to_json(),
-        "e2e_s": summary.e2e.to_json(),
-        "utilisation": summary.utilisation,
-        "output_tokens_per_s": summary.output_tokens_per_s,
-        "goodput_per_s": summary.goodput_per_s,
-        "completed": summary.completed,
-        "rejected": summary.rejected,
-        "preemptions": summary.preemptions,
-        "stable": rate < knee.low_per_s,
-        "slots": policy.slots,
-        "requests_per_s": summary.requests_per_s,
-    } | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
+    row = simulated_row(policy.name, rate or summary.requests_per_s, summary, slots=policy.slots)
+    return row | {"stable": rate < knee.low_per_s}
 
 
 def _traced(load: Load, *, seeded: bool, drawn: bool) -> tuple[Caveat, ...]:
