@@ -62,11 +62,11 @@ def table_of(shifts: Shifts) -> StudyTable:
     )
 
 
-def measure() -> Shifts:
-    """Every shift of every random model."""
+def measure(config: TransformerConfig = TransformerConfig()) -> Shifts:  # noqa: B008 - frozen
+    """Every shift of every random model of that shape."""
     shifts: Shifts = {(target, bits): [] for target in TARGETS for bits in BITS}
     for seed in range(MODELS):
-        model = in_float16(random_transformer(TransformerConfig(), seed))
+        model = in_float16(random_transformer(config, seed))
         text = np.random.default_rng([seed, 1]).integers(0, model.config.vocab, (SEQUENCES, TOKENS))
         reference = predict(model, text, to_float16)
         for bits in BITS:
