@@ -59,7 +59,7 @@ def batching_table() -> StudyTable:
         sample
         for rate, by_policy in published.BATCHING.items()
         for policy, printed in by_policy.items()
-        for sample in _samples({"rate": rate, "policy": policy}, printed, runs(policy, rate, SEEDS))
+        for sample in _samples({"rate_per_step": rate, "policy": policy}, printed, runs(policy, rate, SEEDS))
     ]
     inside = sum(lies_in(each.printed, prediction_interval(each.values, 0.95)) for each in samples)
     return StudyTable(
@@ -105,7 +105,7 @@ def run_length_table() -> StudyTable:
 
 
 def _length_rows(rate: float, policy: str, count: int, found: Sequence[RunFigures]) -> list[StudyRow]:
-    case = {"rate": rate, "policy": policy, "requests": count}
+    case = {"rate_per_step": rate, "policy": policy, "requests": count}
     samples = _samples(case, published.BATCHING[rate][policy], found)[:2]
     return [each.shown("the length of the study's run is unknown") for each in samples]
 
@@ -113,7 +113,7 @@ def _length_rows(rate: float, policy: str, count: int, found: Sequence[RunFigure
 def _growth_row(rate: float, policy: str, by_length: Mapping[int, Sequence[RunFigures]]) -> StudyRow:
     """Overloaded: four times the requests, at least twice the p95. Continuous: the same p95."""
     shortest, longest = (fmean(each.p95 for each in by_length[count]) for count in (RUN_LENGTHS[0], RUN_LENGTHS[-1]))
-    growth, case = longest / shortest, {"rate": rate, "policy": policy}
+    growth, case = longest / shortest, {"rate_per_step": rate, "policy": policy}
     note = f"{growth:.2f} times the p95 in {RUN_LENGTHS[-1] / RUN_LENGTHS[0]:.0f} times the requests"
     if policy == "continuous":
         return holds(case, "p95 does not grow with the run", growth < 1.1, note)

@@ -113,7 +113,7 @@ def _second(tables: dict[str, StudyTable]) -> Iterable[Panel]:
             x_label="requests per step",
             y_label=label,
             y_scale="linear" if quantity == "utilisation" else "log",
-            series=tuple(_lines(batching.select(quantity), "policy", "rate")),
+            series=tuple(_lines(batching.select(quantity), "policy", "rate_per_step")),
         )
     yield Panel(
         name="speedup",
