@@ -11,7 +11,7 @@ from servewise.report.sections import Answers, Section, caveats_of, sections_of
 from servewise.report.table import Table
 from servewise.report.tables import tables_of
 
-_ESCAPED = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~$"} | {"&": "&amp;"})
+_ESCAPED = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]#|~$"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def render_markdown(answers: Answers, *, title: str | None = None) -> str:
@@ -33,7 +33,7 @@ def escape(found: str) -> str:
     """``found`` as Markdown that shows it as it is.
 
     >>> escape("a|b <i>")
-    'a\\\\|b \\\\<i\\\\>'
+    'a\\\\|b &lt;i&gt;'
     """
     return clean(found).translate(_ESCAPED)
 

@@ -24,4 +24,4 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
 
 def tables_of(command: str, result: Mapping[str, Any]) -> tuple[Table, ...]:
     """The tables of a result; those of a command without its own drawing show its plain values."""
-    return tuple(table for table in _BY_COMMAND.get(command, unknown.tables)(result) if table.cells)
+    return tuple(table for table in _BY_COMMAND.get(command, unknown.tables)(result) if table.cells and table.columns)
