@@ -44,6 +44,7 @@ class Reuse:
 
     Of ``blocks`` prompt blocks ``hit_blocks`` were found; ``reusable_tokens`` are the prompt tokens in them; ``breaks``
     are where the rest was lost, the costliest first (text that nobody sent before is not lost, and not listed).
+    ``distinct_blocks`` are exact up to 2**20, beyond that an upper bound.
     """
 
     requests: int
