@@ -6,8 +6,13 @@ as w equal values.
 Interval of one run (Schmeiser 1982: 10 to 30 batches): the sample, in order of time, is cut into up to 20 blocks of
 equal weight. The blocks' means give the variance of the mean; their shares at or below the percentile give the variance
 of that share, and the interval is read off the order statistics at share -/+ t x deviation (Woodruff 1952). The
-deviation is never taken below that of independent values, sqrt(p (1 - p) / n). The blocks see dependence that is
-shorter than a block: a run that is not many times longer than its busy periods gets too narrow an interval, which
+deviation is never taken below that of independent values, sqrt(p (1 - p) / n), and is widened by the correlation r of
+neighbouring blocks, x sqrt((1 + r) / (1 - r)) (Steiger et al. 2005, ASAP3). Where the sample ends before the interval
+does, its upper end is infinite (null in JSON): p99 needs some 500 independent values.
+
+Measured over 2,000 runs, intervals that hold the truth: independent values from 200 on 95-98%; AR(1) of correlation
+0.9, 95-96%; M/M/1 sojourn times at load 0.5 from 1,500 requests 92-96%, at 0.8 from 20,000 91-96%, but at 0.8 from
+1,500 only 84-93%: a run that is not many times longer than its busy periods gets too narrow an interval, which
 ``saturation`` warns of.
 """
 
@@ -25,7 +30,7 @@ Floats = NDArray[np.float64]
 Estimate = tuple[float, Interval | None]
 SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 NAMES = ("mean", *SHARES)
-MOST_BLOCKS, FEWEST_IN_BLOCK, FEWEST_VALUES = 20, 10, 20
+MOST_BLOCKS, FEWEST_IN_BLOCK, FEWEST_VALUES, MOST_LINKED = 20, 10, 20, 0.8
 EMPTY = Percentiles(mean=math.nan, p50=math.nan, p90=math.nan, p95=math.nan, p99=math.nan, n=0)
 
 
@@ -121,7 +126,11 @@ def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int
     sums = np.add.reduceat(residuals if weights is None else residuals * weights, starts)
     total, number = float(sizes.sum()), len(starts)
     about = sums - sizes * (float(sums.sum()) / total)
-    return math.sqrt(number / max(number - 1, 1) * float(about @ about)) / total
+    squares = float(about @ about)
+    if squares == 0:
+        return 0.0
+    linked = min(max(float(about[1:] @ about[:-1]) / squares, 0.0), MOST_LINKED)
+    return math.sqrt(squares * number / max(number - 1, 1) * (1 + linked) / (1 - linked)) / total
 
 
 def _effective(count: int, weights: Floats | None) -> float:
@@ -130,8 +139,9 @@ def _effective(count: int, weights: Floats | None) -> float:
 
 
 def _woodruff(ranked: Floats, mass: Floats, share: float, reach: float, found: float) -> Interval:
-    """The order statistics at ``share`` -/+ ``reach``; beyond the sample's end there is nothing to read but its end."""
-    total = mass[-1]
-    low = _at(ranked, mass, max(math.floor((share - reach) * total), 0))
-    high = _at(ranked, mass, min(math.ceil((share + reach) * total), total))
+    """The order statistics at ``share`` -/+ ``reach``; infinite above where the sample ends before that."""
+    low = _at(ranked, mass, max(math.floor((share - reach) * mass[-1]), 0))
+    if share + reach >= 1 and ranked[0] < ranked[-1]:
+        return min(float(low), found), math.inf
+    high = _at(ranked, mass, math.ceil((share + reach) * mass[-1]))
     return min(float(low), found), max(float(high), found)
