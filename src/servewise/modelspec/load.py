@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from servewise.errors import InputError, UnknownName
+from servewise.errors import InputError, UnknownName, nearest_names
 from servewise.modelspec.catalogue import Entry, by_hub_id, by_name, entries
 from servewise.modelspec.gguf import MAGIC
 from servewise.modelspec.gguf_model import read_gguf
@@ -63,6 +63,8 @@ def _existing(path: Path) -> Path | None:
 def _from_path(path: Path) -> ModelSpec:
     if path.is_dir():
         return _from_folder(path, name=path.resolve().name)
+    if not path.is_file():
+        raise InputError("neither a file nor a folder", where=str(path))
     with _opened(path) as file:
         start = file.read(len(MAGIC))
     if start == MAGIC:
@@ -104,9 +106,12 @@ def _from_hub(hub_id: str, cache: Path) -> ModelSpec:
     snapshots = [path for path in sorted(base.glob("snapshots/*")) if (path / "config.json").is_file()]
     if snapshots:
         return _from_folder(_current(base, snapshots), name=hub_id)
-    known = [hub for each in entries().values() for hub in each.hub]
-    get = f"get it with: huggingface-cli download {hub_id} config.json (then this name finds it), or give its path"
-    raise UnknownName("hub model", hub_id, known, where="neither in the catalogue nor in the local cache", hint=get)
+    near = nearest_names(hub_id, [hub for each in entries().values() for hub in each.hub])
+    get = f"fetch it with `hf download {hub_id} config.json`, or give the path of its config.json"
+    offer = f"{get}; in the catalogue: {', '.join(near)}" if near else get
+    raise UnknownName(
+        "hub model", hub_id[:200], (), where="neither in the catalogue nor in the local cache", hint=offer
+    )
 
 
 def _current(base: Path, snapshots: list[Path]) -> Path:
