@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from servewise.deployment.deployment import Deployment
 from servewise.errors import UnknownName
 from servewise.steptime.calibrated import CalibratedRoofline
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import ideal_roofline
 from servewise.steptime.lookup import coefficients_for
+from servewise.steptime.table import TableEstimator
+from servewise.steptime.table_file import load_table
 
 KINDS = ("calibrated", "ideal")
 
 
 def estimator_for(deployment: Deployment, kind: str = "calibrated") -> Estimator:
-    """The estimator called ``kind`` for ``deployment``: ``calibrated`` or ``ideal``.
+    """The estimator called ``kind`` for ``deployment``: ``calibrated``, ``ideal``, or a file of measured steps.
 
-    Raises UnknownName for another name.
+    Raises UnknownName for another name, InputError for a file that is no table of steps.
     """
     if kind == "ideal":
         return ideal_roofline(deployment)
     if kind == "calibrated":
         return calibrated_roofline(deployment)
-    raise UnknownName("estimator", kind, KINDS, hint=f"one of {', '.join(KINDS)}, or a file of measured steps")
+    if Path(kind).suffix or any(mark in kind for mark in "/\\"):
+        return TableEstimator(load_table(kind), calibrated_roofline(deployment), Path(kind).name)
+    raise UnknownName(
+        "estimator", kind, KINDS, hint=f"one of {', '.join(KINDS)}, or a .csv or .json file of measured steps"
+    )
 
 
 def calibrated_roofline(deployment: Deployment) -> CalibratedRoofline:

@@ -1,0 +1,137 @@
+"""Whose coefficients a deployment takes, and what it is told about them."""
+
+from __future__ import annotations
+
+from statistics import quantiles
+
+import pytest
+from tests.steptime.known import FP8, LLAMA_31_8B, accelerator, deployed
+from tests.steptime.test_work import mixture
+
+from servewise.caveats import Caveat
+from servewise.hardware.catalogue import load_accelerator
+from servewise.steptime.api import calibrated_roofline
+from servewise.steptime.draws import calibrated_draws
+from servewise.steptime.lookup import BORROWED, OUTSIDE, coefficients_for
+from servewise.steptime.ranges import range_caveats
+from servewise.steptime.shape import decode_shape, prefill_shape
+from servewise.steptime.shipped import shipped
+
+H100 = load_accelerator("h100-sxm")
+
+
+def codes(*caveats: Caveat) -> set[str]:
+    """The codes of some caveats."""
+    return {each.code for each in caveats}
+
+
+def test_a_measured_pair_needs_no_caveat() -> None:
+    """vLLM on an H100 serving a dense Llama is what was fitted."""
+    assert coefficients_for(deployed(LLAMA_31_8B, H100)).caveats == ()
+
+
+def test_an_unmeasured_accelerator_takes_its_kin_and_says_so() -> None:
+    """A device whose kin is the H200 takes the H200's efficiencies with its own bandwidth."""
+    strange = accelerator("strange", bandwidth=8e12, kin="h200", bf16=2.25e15)
+    found = coefficients_for(deployed(LLAMA_31_8B, strange))
+
+    assert codes(*found.caveats) == {BORROWED}
+    assert "h200" in found.caveats[0].message
+    assert (
+        found.coefficients.gemm == coefficients_for(deployed(LLAMA_31_8B, load_accelerator("h200"))).coefficients.gemm
+    )
+
+
+def test_three_numbers_are_enough() -> None:
+    """Without kin the median of the measured accelerators stands in, told, with a wider spread."""
+    unknown = accelerator("unknown", bandwidth=1e12, bf16=1e14)
+    found, known = coefficients_for(deployed(LLAMA_31_8B, unknown)), coefficients_for(deployed(LLAMA_31_8B, H100))
+
+    assert codes(*found.caveats) == {BORROWED}
+    assert "median" in found.caveats[0].message
+    assert found.spread.decode > 2 * known.spread.decode
+
+
+@pytest.mark.parametrize("engine", ["llamacpp", "ideal", "something"])
+def test_an_unmeasured_engine_takes_the_nearest(engine: str) -> None:
+    """llama.cpp has no measurements: vLLM's coefficients, and a caveat that names both."""
+    found = coefficients_for(deployed(LLAMA_31_8B, H100, engine=engine))
+
+    assert codes(*found.caveats) == {BORROWED}
+    assert engine in found.caveats[0].message
+    assert "vllm" in found.caveats[0].message
+
+
+def test_an_engine_with_a_version_is_that_engine() -> None:
+    """``vllm-0.10`` takes vLLM's coefficients."""
+    assert coefficients_for(deployed(LLAMA_31_8B, H100, engine="vllm-0.10")).caveats == ()
+
+
+def test_fp8_without_fp8_units_runs_the_bf16_kernels() -> None:
+    """An A100 has no fp8 units: fp8 weights are read in 8 bits and multiplied in bf16."""
+    a100 = load_accelerator("a100-80gb")
+    eight = coefficients_for(deployed(LLAMA_31_8B, a100, weights=FP8, activations=FP8))
+
+    assert eight.coefficients.gemm == coefficients_for(deployed(LLAMA_31_8B, a100)).coefficients.gemm
+
+
+def test_experts_are_outside_the_fitted_range() -> None:
+    """No mixture of experts was measured, so its steps carry a caveat."""
+    assert OUTSIDE in codes(*coefficients_for(deployed(mixture(8, 2), H100)).caveats)
+
+
+def test_overridden_numbers_are_told() -> None:
+    """Efficiencies fitted with the catalogue's bandwidth are doubtful on another."""
+    slower = H100.with_overrides(bandwidth=2e12)
+
+    assert codes(*coefficients_for(deployed(LLAMA_31_8B, slower)).caveats) == {BORROWED}
+
+
+def test_messages_come_from_a_like_link() -> None:
+    """A PCIe card whose kin has NVLink sends as slowly as the measured PCIe card, not as its kin."""
+    card = load_accelerator("h100-pcie")
+    curves = coefficients_for(deployed(LLAMA_31_8B, card, tensor=2)).coefficients.all_reduce
+    nvlink = coefficients_for(deployed(LLAMA_31_8B, H100, tensor=2)).coefficients.all_reduce
+
+    assert card.kin == "h100-sxm"
+    assert curves[2].seconds(1e7) > 3 * nvlink[2].seconds(1e7)
+
+
+def test_range_caveats() -> None:
+    """A batch or a context beyond the fit is told, one inside is not."""
+    estimator = calibrated_roofline(deployed(LLAMA_31_8B, H100))
+
+    assert range_caveats(estimator, decode_shape(64, 4096)) == ()
+    assert range_caveats(estimator, prefill_shape(1, 4096)) == ()
+    assert codes(*range_caveats(estimator, decode_shape(4000, 4096))) == {OUTSIDE}
+    assert codes(*range_caveats(estimator, decode_shape(1, 1_000_000))) == {OUTSIDE}
+
+
+def test_shipped_coefficients_are_physical() -> None:
+    """Efficiencies lie in (0, 1], times are positive, message times never fall with size."""
+    table = shipped()
+    for entry in table.entries:
+        kernels = (entry.attention.decode, entry.attention.multi_head)
+        shares = [entry.gemm.weight_efficiency, entry.gemm.flop_efficiency, entry.attention.flop_efficiency]
+        assert all(0 < each <= 1 for each in shares + [kernel.kv_efficiency for kernel in kernels])
+        assert all(kernel.launch_s > 0 for kernel in kernels)
+        assert entry.gemm.sharpness >= 1
+    for curves in table.all_reduce.values():
+        for curve in curves.values():
+            times = [knot.seconds for knot in curve.knots]
+            assert times == sorted(times)
+    assert "fit_step_times" in table.fit["command"]
+
+
+def test_draws_are_plausible_and_repeat() -> None:
+    """Draws of one seed are equal, their spread is that of the held-out error, their middle the fitted value."""
+    where = deployed(LLAMA_31_8B, H100)
+    shape = decode_shape(16, 2000)
+    middle = calibrated_roofline(where).seconds(shape)
+    drawn = [each.seconds(shape) for each in calibrated_draws(where, seed=7, count=400)]
+    tenths = quantiles(drawn, n=20)
+    spread = coefficients_for(where).spread.decode
+
+    assert drawn == [each.seconds(shape) for each in calibrated_draws(where, seed=7, count=400)]
+    assert tenths[9] == pytest.approx(middle, rel=0.02)
+    assert 0.7 * spread < (tenths[-1] - tenths[0]) / (2 * 1.645 * middle) < 1.6 * spread
