@@ -44,13 +44,19 @@ def percentiles(values: Floats, weights: Floats | None = None) -> Percentiles:
         values, weights = values[there], weights[there]
     if len(values) == 0:
         return EMPTY
-    order = np.argsort(values, kind="stable")
-    ranked = values[order]
-    mass = np.arange(1.0, len(values) + 1) if weights is None else np.cumsum(weights[order])
+    ranked, mass = _ranked(values, weights)
     found = {name: quantile(ranked, mass, share) for name, share in SHARES.items()}
     mean = float(np.average(values, weights=weights))
     ci95 = {} if len(values) < FEWEST_VALUES else _intervals(values, weights, ranked, mass, found, mean)
     return Percentiles(mean=mean, n=round(float(mass[-1])), ci95=ci95, **found)
+
+
+def _ranked(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """The values in ascending order, and their running weight."""
+    if weights is None:
+        return np.sort(values), np.arange(1.0, len(values) + 1)
+    order = np.argsort(values)
+    return values[order], np.cumsum(weights[order])
 
 
 def weighted_mean(values: Floats, weights: Floats) -> Estimate:
@@ -58,7 +64,7 @@ def weighted_mean(values: Floats, weights: Floats) -> Estimate:
     total = float(weights.sum())
     if total <= 0:
         return math.nan, None
-    mean = float(values @ weights) / total
+    mean = float((values * weights).sum()) / total  # not BLAS, whose threads cost more than the sum
     if len(values) < FEWEST_VALUES:
         return mean, None
     starts, sizes = blocks(len(values), weights)
@@ -102,10 +108,11 @@ def _intervals(
     reach = t_quantile(0.975, len(starts) - 1)
     spread = reach * _deviation(values - mean, weights, starts, sizes)
     ci95 = {"mean": (mean - spread, mean + spread)}
+    effective = _effective(len(values), weights)
     for name, share in SHARES.items():
         below = (values <= found[name]).astype(float)
         deviation = _deviation(below - share, weights, starts, sizes)
-        independent = math.sqrt(share * (1 - share) / _effective(len(values), weights))
+        independent = math.sqrt(share * (1 - share) / effective)
         ci95[name] = _woodruff(ranked, mass, share, reach * max(deviation, independent), found[name])
     return ci95
 
@@ -126,16 +133,16 @@ def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int
     sums = np.add.reduceat(residuals if weights is None else residuals * weights, starts)
     total, number = float(sizes.sum()), len(starts)
     about = sums - sizes * (float(sums.sum()) / total)
-    squares = float(about @ about)
+    squares = float(np.square(about).sum())
     if squares == 0:
         return 0.0
-    linked = min(max(float(about[1:] @ about[:-1]) / squares, 0.0), MOST_LINKED)
+    linked = min(max(float((about[1:] * about[:-1]).sum()) / squares, 0.0), MOST_LINKED)
     return math.sqrt(squares * number / max(number - 1, 1) * (1 + linked) / (1 - linked)) / total
 
 
 def _effective(count: int, weights: Floats | None) -> float:
     """Kish's effective size, (sum w)² / sum w²."""
-    return float(count) if weights is None else float(weights.sum()) ** 2 / float(weights @ weights)
+    return float(count) if weights is None else float(weights.sum()) ** 2 / float(np.square(weights).sum())
 
 
 def _woodruff(ranked: Floats, mass: Floats, share: float, reach: float, found: float) -> Interval:
