@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.deployment.builders import BF16, LLAMA_2_7B, LLAMA_3_8B, Limits, Parallelism, deployment
@@ -10,7 +11,7 @@ from tests.deployment.builders import BF16, LLAMA_2_7B, LLAMA_3_8B, Limits, Para
 from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity, max_sequences
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import engine_profile
-from servewise.deployment.pool import rank_kv_bytes_per_sequence
+from servewise.deployment.pool import pool_block_tokens, rank_kv_bytes_per_sequence
 from servewise.errors import InputError, UnknownName
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
@@ -80,6 +81,34 @@ def test_old_engines_charge_windows_in_full() -> None:
     one = rank_kv_bytes_per_sequence(asked, engine_profile(asked.engine), 1_048_576, 16, 1.0)
 
     assert one == 24 * GIB
+
+
+def test_groups_of_gemma_3() -> None:
+    """Gemma 3 27B has 52 windowed and 10 full layers: groups of 10, so 60 windowed layers are held (vLLM's padding)."""
+    asked = served("gemma-3-27b", "h100-sxm", "vllm-0.11", Limits(max_batched_tokens=2048))
+    one = rank_kv_bytes_per_sequence(asked, engine_profile(asked.engine), 32_768, 16, 1.0)
+    inside = 1023 + 2048 + 1 + 16  # window less one, a step, up to whole blocks, and the block partly inside
+
+    assert one == 2 * 16 * 128 * 2 * (10 * 32_768 + 60 * inside)
+
+
+def test_states_grow_the_block() -> None:
+    """Qwen3.6-27B at TP2 with an fp8 cache gets blocks of 1,568 tokens, so that a page holds a layer's state.
+
+    The block is as printed for Qwen3.8-27B, of equal shape: https://github.com/mitchross/talos-argocd-proxmox/pull/1995
+    """
+    asked = replace(served("qwen3.6-27b", "rtx-3090", "vllm-0.20", Limits(), 2), kv=FORMATS["fp8"])
+
+    assert pool_block_tokens(asked, engine_profile(asked.engine)) == 1568
+
+
+def test_hybrid_concurrency() -> None:
+    """Qwen3.6-35B-A3B at TP2, fp8 cache: 17.02 GiB hold 12.90 requests of 262,144 tokens (club-3090 BENCHMARKS.md)."""
+    asked = replace(served("qwen3.6-35b-a3b", "rtx-5090", "vllm-0.20", Limits(), 2), kv=FORMATS["fp8"])
+    profile = engine_profile(asked.engine)
+    one = rank_kv_bytes_per_sequence(asked, profile, 262_144, pool_block_tokens(asked, profile), 1.0)
+
+    assert 17.02 * GIB / one == pytest.approx(12.90, rel=0.03)
 
 
 @pytest.mark.parametrize("engine", ["ideal", "vllm-0.4", "vllm", "sglang", "trtllm", "llamacpp"])

@@ -10,7 +10,7 @@ from servewise.caveats import Caveat
 from servewise.deployment.cures import capacity_caveats, shortage_caveats
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import EngineProfile, Term, engine_profile
-from servewise.deployment.pool import rank_kv_bytes_per_sequence, rank_kv_bytes_per_token
+from servewise.deployment.pool import pool_block_tokens, rank_kv_bytes_per_sequence, rank_kv_bytes_per_token
 from servewise.deployment.reserves import (
     activation_bytes,
     collective_bytes,
@@ -153,7 +153,7 @@ def _stage_budget(deployment: Deployment, profile: EngineProfile, stage: Stage) 
     inside = sum(charged[name] for name in profile.inside_share)
     share = memory_utilization(deployment, profile)
     pool = math.floor(share * (_memory(deployment) - before)) - inside
-    block = deployment.limits.block_tokens or profile.block_tokens
+    block = pool_block_tokens(deployment, profile)
     context = deployment.limits.max_context_tokens or block
     sequence = rank_kv_bytes_per_sequence(deployment, profile, context, block, stage.share)
     if profile.reserves_context and deployment.limits.max_context_tokens:

@@ -42,6 +42,7 @@ class Reserve:
     mib_per_token: float
     mib_per_graph_sequence: float
     mib_per_graph_sequence_and_replica: float
+    mib_per_wide_graph_sequence_and_replica: float  # graphs of over 300 sequences
     mib_per_accelerator: float
     floor_mib: float
     floor_from_gib: float
@@ -103,9 +104,10 @@ class EngineProfile:
 
 def _sglang_share(reserve: Reserve, accelerator: Accelerator, split: Parallelism, batched: int, graphs: int) -> float:
     kept = reserve.constant_mib + max(batched, 2048) * reserve.mib_per_token
-    kept += graphs * reserve.mib_per_graph_sequence + split.tensor * split.pipeline * reserve.mib_per_accelerator
+    kept += graphs * reserve.mib_per_graph_sequence + split.accelerators * reserve.mib_per_accelerator
     if split.data > 1:
-        kept += graphs * split.data * reserve.mib_per_graph_sequence_and_replica
+        wide = reserve.mib_per_wide_graph_sequence_and_replica if graphs > 300 else 0.0
+        kept += graphs * split.data * (reserve.mib_per_graph_sequence_and_replica + wide)
     if accelerator.memory_bytes > reserve.floor_from_gib * GIB:
         kept = max(kept, reserve.floor_mib)
     total = accelerator.memory_bytes / MIB
