@@ -51,6 +51,16 @@ def test_measured_runs_take_itl_from_token_times() -> None:
     assert math.isnan(found.utilisation)
 
 
+def test_a_late_client_shows_beside_the_schedule() -> None:
+    """Sent 0.5 s late, a first token at 2 s is 2 s from the schedule and 1.5 s from sending; on time they are one."""
+    late = made.requests([0.0], [2.0], [3.0], [3], sent=[0.5])
+    found = summarise(late, StepColumns(), slots=1)
+    assert (found.ttft.mean, found.ttft_from_sent.mean) == (2.0, 1.5)
+    on_time = summarise(made.requests([0.0], [2.0], [3.0], [3]), StepColumns(), slots=1)
+    assert on_time.ttft_from_sent == on_time.ttft
+    assert pool([found, found]).ttft_from_sent.mean == 1.5
+
+
 def test_nothing_at_all_is_a_summary_of_nothing() -> None:
     """An empty run has no rates and no latencies, and does not fail."""
     found = summarise(RequestColumns(), StepColumns(), slots=1, slo=parse_slo("ttft_p95<=1s"))

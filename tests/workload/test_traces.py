@@ -164,6 +164,7 @@ def test_sorting_moves_blocks_with_their_requests(tmp_path: Path) -> None:
 
 
 HEAD = "arrival_s,prompt_tokens,output_tokens\n"
+RUNS = '{{"arrival_ms": 0, "prompt_tokens": 1000, "output_tokens": 5, "block_runs_512": {}}}\n'
 OBJECT = '{{"arrival_s": {}, "prompt_tokens": {}, "output_tokens": {}}}\n'
 
 
@@ -194,6 +195,11 @@ OBJECT = '{{"arrival_s": {}, "prompt_tokens": {}, "output_tokens": {}}}\n'
         (OBJECT.format(0, 5, 5) + "[" * 100_000 + "\n", 2, "JSON"),
         (MOONCAKE.replace("[0, 1, 2]", "[0, 1, 2, 3]"), 1, "4 blocks of 512"),
         (MOONCAKE.replace("[0, 1, 2]", "7"), 1, "hash_ids"),
+        (RUNS.format("[[0, 99999999999]]"), 1, "no run of blocks"),
+        (RUNS.format("[[2, 1]]"), 1, "no run of blocks"),
+        (RUNS.format("[[0]]"), 1, "pairs"),
+        (RUNS.format("[[0, 1], [3, 3]]"), 1, "no run of blocks"),
+        (RUNS.format("7"), 1, "pairs"),
         (MOONCAKE.replace("[0, 1, 2]", "[0.5]"), 1, "hash_ids"),
         (MOONCAKE.replace("[0, 1, 2]", "[99999999999999999999]"), 1, "hash_ids"),
     ],

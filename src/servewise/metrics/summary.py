@@ -13,7 +13,7 @@ from servewise.metrics import latency
 from servewise.metrics.goodput import attained
 from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.replicas import interval, mean, pool_percentiles
-from servewise.metrics.sample import Estimate, percentiles, rate, weighted_mean
+from servewise.metrics.sample import EMPTY, Estimate, percentiles, rate, weighted_mean
 from servewise.metrics.slo import Slo
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
 
@@ -27,10 +27,11 @@ COUNTS = ("completed", "rejected", "unfinished", "failed", "preemptions")
 class RunSummary:
     """Latencies of completed requests [s], rates [per second] and counts of one run, or of several pooled.
 
-    ``duration_s`` runs from the first scheduled request to the last end; the rates are completions and their tokens
-    over it. ``utilisation`` is active sequence-steps over slots x busy steps. ``goodput_per_s`` counts the requests
-    that meet the SLO, None without one. ``failed`` holds the cancelled too. ``ci95`` has the intervals of the rates and
-    the utilisation, by name.
+    ``ttft`` counts from the schedule, ``ttft_from_sent`` from the moment the request left the client: what lies between
+    is the client's own lateness. ``duration_s`` runs from the first scheduled request to the last end; the rates are
+    completions and their tokens over it. ``utilisation`` is active sequence-steps over slots x busy steps.
+    ``goodput_per_s`` counts the requests that meet the SLO, None without one. ``failed`` holds the cancelled too.
+    ``ci95`` has the intervals of the rates and the utilisation, by name.
     """
 
     ttft: Percentiles
@@ -47,6 +48,7 @@ class RunSummary:
     preemptions: int
     duration_s: float
     failed: int = 0
+    ttft_from_sent: Percentiles = EMPTY
     ci95: Mapping[str, Interval] = field(default_factory=dict)
 
 
@@ -58,8 +60,11 @@ def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: 
     used, used_ci95 = utilisation(steps, slots)
     status = np.bincount(latency.ints(requests.status), minlength=UNFINISHED + 1)
     gaps = latency.tpot(requests)[rows]
+    ttft = percentiles(latency.ttft(requests)[rows])
+    late = not np.array_equal(latency.floats(requests.sent_s), latency.floats(requests.scheduled_s))
     return RunSummary(
-        ttft=percentiles(latency.ttft(requests)[rows]),
+        ttft=ttft,
+        ttft_from_sent=percentiles(latency.ttft_from_sent(requests)[rows]) if late else ttft,
         tpot=percentiles(gaps[~np.isnan(gaps)]),
         itl=itl(requests, steps),
         e2e=percentiles(latency.e2e(requests)[rows]),
@@ -123,7 +128,8 @@ def pool(summaries: Sequence[RunSummary]) -> RunSummary:
     if len(summaries) == 1:
         return summaries[0]
     values = {name: _column(summaries, name) for name in RATES}
-    latencies = {name: pool_percentiles([getattr(each, name) for each in summaries]) for name in LATENCIES}
+    names = (*LATENCIES, "ttft_from_sent")
+    latencies = {name: pool_percentiles([getattr(each, name) for each in summaries]) for name in names}
     counts = {name: sum(getattr(each, name) for each in summaries) for name in COUNTS}
     middle = {name: mean(column) if column else None for name, column in values.items()}
     found = {name: pair for name, column in values.items() if (pair := interval(column)) is not None}

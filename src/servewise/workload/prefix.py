@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from servewise.errors import InputError
 from servewise.workload import checks
 
-MAX_BLOCKS = 10_000_000
+MAX_BLOCKS = 2_000_000
 
 
 @dataclass(frozen=True)

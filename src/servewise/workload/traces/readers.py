@@ -83,8 +83,11 @@ def _jsonl(lines: Iterator[str], layout: Layout, where: str, start: int, block_t
         row = _row(layout, line, where, values, ())
         given = found.get(layout.blocks) if layout.blocks else None
         if given is not None:
-            ids = _runs(given, here) if layout.runs else _ids(given, here, layout.blocks or "")
-            yield row._replace(blocks=_fitting(ids, row, block_tokens, here))
+            most = -(-row.prompt_tokens // block_tokens)
+            ids = _runs(given, most, here) if layout.runs else _ids(given, here, layout.blocks or "")
+            if len(ids) > most:
+                raise _too_many(len(ids), row, block_tokens, here)
+            yield row._replace(blocks=ids)
         elif layout.name == "generic" and found.get("prompt") is not None:
             yield _with_prompt(row, found["prompt"], block_tokens, here)
         else:
@@ -131,13 +134,9 @@ def _fields(text: str, here: str) -> list[str]:
         raise InputError(f"is no CSV ({error})", where=here) from error
 
 
-def _fitting(ids: Sequence[int], row: Row, block_tokens: int, here: str) -> Sequence[int]:
-    """Block ids, if the prompt is long enough to have that many blocks."""
-    most = -(-row.prompt_tokens // block_tokens)
-    if len(ids) > most:
-        what = f"{len(ids)} blocks of {block_tokens} tokens for a prompt of {row.prompt_tokens}"
-        raise InputError(what, where=here, hint="give the trace's tokens per block")
-    return ids
+def _too_many(blocks: int, row: Row, block_tokens: int, here: str) -> InputError:
+    what = f"{blocks} blocks of {block_tokens} tokens for a prompt of {row.prompt_tokens}"
+    return InputError(what, where=here, hint="give the trace's tokens per block")
 
 
 def _ids(given: object, here: str, what: str) -> Sequence[int]:
@@ -151,15 +150,16 @@ def _ids(given: object, here: str, what: str) -> Sequence[int]:
         raise InputError(f"{what} must hold whole numbers of 64 bits, or texts", where=here) from error
 
 
-def _runs(given: object, here: str) -> Sequence[int]:
-    """The ids of [first, last] pairs, both included."""
+def _runs(given: object, most: int, here: str) -> Sequence[int]:
+    """The ids of [first, last] pairs, both included, ``most`` in all."""
     pairs = given if isinstance(given, list) else [None]
     found = array("q")
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and all(type(end) is int for end in pair)):
             raise InputError("runs of blocks must be pairs [first, last]", where=here)
-        if not 0 <= pair[0] <= pair[1] < 2**62 or len(found) + pair[1] - pair[0] > checks.MAX_TOKENS:
-            raise InputError(f"{pair[0]} to {pair[1]} is no run of blocks", where=here)
+        if not 0 <= pair[0] <= pair[1] < 2**62 or len(found) + pair[1] - pair[0] >= most:
+            what = f"{checks.shown(pair)} is no run of blocks, or more than the {most} of its prompt"
+            raise InputError(what, where=here)
         found.extend(range(pair[0], pair[1] + 1))
     return found
 
