@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import click
 
-from servewise.cli.progress import progress_bar
+from servewise.cli.options import processes_option
+from servewise.cli.progress import progress_bar, usable_cores
 from servewise.cli.showing import Show, answering
 
 
 @click.command("study")
 @click.option("--check", is_flag=True, help="Exit with 1 when a figure disagrees.")
+@processes_option
 @answering
-def command(show: Show, *, check: bool) -> int:
+def command(show: Show, *, check: bool, processes: int | None) -> int:
     """The study's tables again, side by side with its figures, with a verdict a row."""
     from servewise.ask.study import study
 
     with progress_bar("the study's tables") as progress:
-        answer = study(progress=progress)
+        answer = study(processes=processes or usable_cores(), progress=progress)
     show(answer)
     return 1 if check and not answer.result["all_agree"] else 0
