@@ -45,6 +45,25 @@ VLLM_027 = """
 concurrency for 131,072 tokens per request: 3.51x
 """  # https://github.com/gpustack/runner/pull/251; the last line from a vLLM 0.30 log
 
+VLLM_CONFIG = """
+(EngineCore pid=310) INFO 05-15 04:04:29 [core.py:109] Initializing a V1 LLM engine (v0.20.2rc1.dev249+base) with \
+config: model='lukealonso/GLM-5.1-NVFP4-MTP', speculative_config=None, dtype=torch.bfloat16, max_seq_len=202752, \
+tensor_parallel_size=8, pipeline_parallel_size=1, data_parallel_size=1, decode_context_parallel_size=2, \
+quantization=modelopt_fp4, kv_cache_dtype=fp8, seed=0
+(APIServer pid=1) INFO 05-15 04:04:12 [utils.py:240] non-default args: {'max_model_len': 202752, \
+'gpu_memory_utilization': 0.865, 'max_num_batched_tokens': 8192, 'max_num_seqs': 64}
+(Worker_TP0_DCP0 pid=350) INFO 05-15 04:05:30 [gpu_model_runner.py:5448] Model loading took 55.67 GiB memory and \
+44.950075 seconds
+(EngineCore pid=310) INFO 05-15 04:06:40 [kv_cache_utils.py:1731] GPU KV cache size: 680,192 tokens
+"""  # https://github.com/local-inference-lab/rtx6kpro/blob/e2c2b95/models/glm5.1/benchmarks, glm-dcp2-mtp0/startup.log
+
+VLLM_TOO_LONG = """
+INFO 02-11 07:40:45 model_runner.py:1115] Loading model weights took 13.9476 GB
+ValueError: The model's max seq len (131072) is larger than the maximum number of tokens that can be stored in KV \
+cache (81536). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.
+vllm serve --tensor_parallel_size 2 --gpu_memory_utilization=0.98 deepseek-ai/DeepSeek-R1-Distill-Qwen-14B
+"""  # https://github.com/vllm-project/vllm/issues/13061
+
 VLLM_REFUSAL = """
 ValueError: To serve at least one request with the models's max seq len (131072), (4.54 GiB KV cache is needed, which \
 is larger than the available KV cache memory (1.71 GiB). Based on the available memory, ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.deployment.builders import LLAMA_3_8B, LLAMA_31_8B, Limits, Paralleli
 from servewise.deployment.startup_log.read import parse_startup_log, read_startup_log
 from servewise.deployment.startup_log.reconcile import reconcile, with_logged_settings
 from servewise.errors import InputError
+from servewise.hardware.catalogue import load_accelerator
+from servewise.modelspec.load import load_model
 from servewise.units import GIB, MIB
 
 
@@ -52,6 +55,29 @@ def test_newest_wordings() -> None:
 
     assert (facts.kv_tokens, facts.max_context_tokens, facts.max_concurrency) == (460_496, 131_072, 3.51)
     assert facts.estimated_graph_bytes == 0.36 * GIB
+
+
+def test_settings_of_v1() -> None:
+    """Version, model, split and limits come from the engine's own description of its configuration."""
+    facts = parse_startup_log(logs.VLLM_CONFIG)
+
+    assert (facts.version, facts.model) == ("0.20.2rc1.dev249+base", "lukealonso/GLM-5.1-NVFP4-MTP")
+    assert (facts.tensor, facts.pipeline, facts.decode_context) == (8, 1, 2)
+    assert (facts.memory_utilization, facts.max_batched_tokens, facts.max_sequences) == (0.865, 8192, 64)
+    assert (facts.max_context_tokens, facts.kv_dtype, facts.kv_tokens) == (202_752, "fp8", 680_192)
+
+
+def test_both_refuse() -> None:
+    """A refused context is predicted as refused, and the pools are still compared (vLLM issue 13061)."""
+    asked = replace(
+        deployment(LLAMA_31_8B, 24 * GIB, engine="vllm-0.7.2", parallelism=Parallelism(tensor=2)),
+        model=load_model("qwen2.5-14b"),
+        accelerator=load_accelerator("rtx-4090"),
+    )
+    result = reconcile(asked, parse_startup_log(logs.VLLM_TOO_LONG))
+
+    assert result.verdict.startswith("both refuse")
+    assert result.kv_ratio == pytest.approx(1, abs=0.05)
 
 
 def test_refusal() -> None:

@@ -43,6 +43,7 @@ class StartupFacts:
     max_sequences: int | None = None
     tensor: int | None = None
     pipeline: int | None = None
+    decode_context: int | None = None
     kv_dtype: str | None = None
 
     @property

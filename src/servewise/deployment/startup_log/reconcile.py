@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -91,7 +92,7 @@ def _engine(engine: str, facts: StartupFacts) -> str:
 def _split(split: Parallelism, facts: StartupFacts) -> Parallelism:
     if split != Parallelism():
         return split
-    return Parallelism(tensor=facts.tensor or 1, pipeline=facts.pipeline or 1)
+    return Parallelism(tensor=facts.tensor or 1, pipeline=facts.pipeline or 1, decode_context=facts.decode_context or 1)
 
 
 def reconcile(deployment: Deployment, facts: StartupFacts) -> Reconciliation:
@@ -102,7 +103,7 @@ def reconcile(deployment: Deployment, facts: StartupFacts) -> Reconciliation:
     completed = with_logged_settings(deployment, facts)
     capacity = kv_capacity(completed)
     rows = _rows(capacity, facts)
-    predicted = capacity.kv_tokens if isinstance(capacity, KvCapacity) else 0
+    predicted = _pool_tokens(capacity)
     logged = facts.pool_tokens
     return Reconciliation(
         deployment=completed,
@@ -114,6 +115,14 @@ def reconcile(deployment: Deployment, facts: StartupFacts) -> Reconciliation:
         verdict=_verdict(predicted, logged, rows, facts, capacity),
         caveats=(*capacity.caveats, *_caveats(completed, capacity, facts)),
     )
+
+
+def _pool_tokens(capacity: KvCapacity | DoesNotFit) -> int:
+    """Tokens of the pool, also of one that is too small for the longest sequence."""
+    if isinstance(capacity, KvCapacity):
+        return capacity.kv_tokens
+    pool = next(term.bytes for term in capacity.breakdown if term.name == "kv cache")
+    return math.floor(pool / capacity.kv_bytes_per_token) if capacity.kv_bytes_per_token else 0
 
 
 def _rows(capacity: KvCapacity | DoesNotFit, facts: StartupFacts) -> tuple[TermRow, ...]:
@@ -160,12 +169,11 @@ def _verdict(
     facts: StartupFacts,
     capacity: KvCapacity | DoesNotFit,
 ) -> str:
-    if facts.refusal and isinstance(capacity, DoesNotFit):
-        return f"both refuse: the prediction is {format_bytes(capacity.short_by_bytes)} short on each accelerator"
+    both = "both refuse the longest sequence; " if facts.refusal and isinstance(capacity, DoesNotFit) else ""
     if not logged:
-        return f"predicted {predicted:,} KV tokens; the log prints none" + _explained(rows)
+        return f"{both}predicted {predicted:,} KV tokens; the log prints none" + _explained(rows)
     gap = predicted / logged - 1
-    head = f"predicted {predicted:,} KV tokens, the log says {logged:,} ({gap:+.1%})"
+    head = f"{both}predicted {predicted:,} KV tokens, the log says {logged:,} ({gap:+.1%})"
     return f"{head}: they agree" if abs(gap) <= CLOSE else head + _explained(rows)
 
 

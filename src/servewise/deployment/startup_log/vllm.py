@@ -19,6 +19,7 @@ from servewise.deployment.startup_log.patterns import (
     smallest,
 )
 
+WHOLE = r"(\d{1,6})"
 _SETTING = r"['\"]?\s*[=: ]\s*['\"]?"
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -50,7 +51,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern("kv_bytes", rf"Available KV cache memory: {NUMBER} GiB", gib, smallest),
     pattern("kv_bytes", rf"available KV cache memory \({NUMBER} GiB\)", gib, smallest),
     pattern("blocks", rf"# (?:GPU|CUDA|ROCM|XPU) blocks: {COUNT}", count, smallest),
-    pattern("block_tokens", rf"block[-_]size{_SETTING}(\d{1, 6})", count, first),
+    pattern("block_tokens", rf"block[-_]size{_SETTING}{WHOLE}", count, first),
     pattern("kv_tokens", rf"KV cache size: {COUNT} tokens", count, smallest),
     pattern("kv_tokens", rf"stored in KV cache \({COUNT}\)", count, smallest),
     pattern("max_context_tokens", rf"Maximum concurrency for {COUNT} tokens", count, first),
@@ -63,7 +64,8 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern("refusal", r"(is larger than the maximum number of tokens that can be stored in KV cache)"),
     pattern("max_batched_tokens", rf"max[-_]num[-_]batched[-_]tokens{_SETTING}{COUNT}", count, first),
     pattern("max_sequences", rf"max[-_]num[-_]seqs{_SETTING}{COUNT}", count, first),
-    pattern("tensor", rf"tensor[-_]parallel[-_]size{_SETTING}(\d{1, 6})", count, first),
-    pattern("pipeline", rf"pipeline[-_]parallel[-_]size{_SETTING}(\d{1, 6})", count, first),
+    pattern("tensor", rf"tensor[-_]parallel[-_]size{_SETTING}{WHOLE}", count, first),
+    pattern("decode_context", rf"decode[-_]context[-_]parallel[-_]size{_SETTING}{WHOLE}", count, first),
+    pattern("pipeline", rf"pipeline[-_]parallel[-_]size{_SETTING}{WHOLE}", count, first),
     pattern("kv_dtype", r"kv[-_]cache[-_]dtype['\"]?\s*[=: ]\s*['\"]?(?:torch\.)?([a-z]\w+)", reduce=first),
 )
