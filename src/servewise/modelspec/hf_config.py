@@ -43,19 +43,20 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
     tower = tower_parameters(outer, hidden)
     storage = read_storage(fields, outer)
     tied = outer.flag("tie_word_embeddings", default=network.tied) if prefix else network.tied
+    table = vocabulary * hidden
     return ModelSpec(
         name=name,
         family=family,
         layers=network.layers,
         hidden_size=hidden,
         vocab_size=vocabulary,
-        embedding_parameters=vocabulary * hidden + network.embedding_extra_parameters,
-        head_parameters=0 if tied else vocabulary * hidden + network.head_extra_parameters,
+        embedding_parameters=table + network.embedding_extra_parameters + tied * network.head_extra_parameters,
+        head_parameters=0 if tied else table + network.head_extra_parameters,
         final_norm_parameters=network.final_norm_parameters,
         max_context_tokens=context or None,
         weights=storage.weights,
         dtype=storage.dtype,
-        quantised_parameters=_quantised(network.layers, vocabulary * hidden, storage, tied),
+        quantised_parameters=_quantised(network.layers, table, storage, tied),
         quantised_parts=storage.parts if storage.weights != storage.dtype else None,
         source=source,
         uncounted=_uncounted(outer, network, tower),

@@ -51,18 +51,29 @@ def gated_delta_net(fields: Fields) -> Attention:
 
 
 def qwen3_next(fields: Fields) -> Network:
-    """Qwen3-Next and Qwen 3.5 (dense or sparse): three layers of Gated DeltaNet to one of gated attention."""
+    """Qwen3-Next: three layers of Gated DeltaNet to one of gated attention, with 2 KV heads by default."""
+    return _qwen_hybrid(fields, kv_heads=2)
+
+
+def qwen3_5(fields: Fields) -> Network:
+    """Qwen 3.5, dense: Qwen3-Next's layers, with 4 KV heads by default."""
+    return _qwen_hybrid(fields, kv_heads=4)
+
+
+def _qwen_hybrid(fields: Fields, kv_heads: int) -> Network:
     count, every = layer_count(fields), fields.count("full_attention_interval", default=4)
     default = [HYBRID[(index + 1) % every == 0] for index in range(count)]
     types = fields.choices("layer_types", HYBRID, count) or default
-    size = read_heads(fields, kv_heads=2, head_dim=256)
+    size = read_heads(fields, kv_heads=kv_heads, head_dim=256)
+    bias = fields.flag("attention_bias", default=False)
     mixers = {
         "linear_attention": gated_delta_net(fields),
         "full_attention": grouped_query(
             size,
             head_norm=True,
             output_gate=fields.flag("attn_output_gate", default=True),
-            qkv_bias=fields.flag("attention_bias", default=False),
+            qkv_bias=bias,
+            out_bias=bias,
         ),
     }
     parts = _qwen_feed_forwards(fields, count)
@@ -83,7 +94,10 @@ def _qwen_feed_forwards(fields: Fields, count: int) -> list[FeedForward]:
 
 
 def kimi_linear(fields: Fields) -> Network:
-    """Kimi Linear: three layers of Kimi Delta Attention to one of MLA; ``linear_attn_config`` lists them from 1."""
+    """Kimi Linear: three layers of Kimi Delta Attention to one of MLA; ``linear_attn_config`` lists them from 1.
+
+    Never tied, as Nemotron-H.
+    """
     count, listed = layer_count(fields), fields.part("linear_attn_config")
     if listed is None:
         fields.missing("linear_attn_config")
@@ -93,9 +107,10 @@ def kimi_linear(fields: Fields) -> Network:
         fields.missing("linear_attn_config.full_attn_layers")
     delta, latent = _kimi_delta(fields, listed), latent_attention(fields, default_query_rank=0)
     mixers = [latent if index + 1 in full else delta for index in range(count)]
-    parts = dense_first(fields, deepseek_experts(fields))
+    parts = dense_first(fields, deepseek_experts(fields), 1)
     hidden = fields.count("hidden_size")
-    return _network(fields, [(mixer, part, 2 * hidden) for mixer, part in zip(mixers, parts, strict=True)])
+    layers = [(mixer, part, 2 * hidden) for mixer, part in zip(mixers, parts, strict=True)]
+    return replace(_network(fields, layers), tied=False)
 
 
 def _kimi_delta(fields: Fields, listed: Fields) -> Attention:
@@ -134,7 +149,10 @@ PATTERN = {"M": "mamba", "E": "moe", "*": "attention", "-": "mlp"}
 
 
 def nemotron_h(fields: Fields) -> Network:
-    """Nemotron-H and Nemotron 3: each layer is one of Mamba-2, attention, a feed-forward part or a mixture."""
+    """Nemotron-H and Nemotron 3: each layer is one of Mamba-2, attention, a feed-forward part or a mixture.
+
+    The head is never tied, whatever the config says: transformers has no tied weights for this family.
+    """
     kinds = _nemotron_kinds(fields)
     hidden = fields.count("hidden_size")
     readers: dict[str, Callable[[Fields], tuple[Attention, FeedForward]]] = {
@@ -144,7 +162,7 @@ def nemotron_h(fields: Fields) -> Network:
         "moe": lambda each: (NO_ATTENTION, _nemotron_experts(each)),
     }
     blocks = {kind: readers[kind](fields) for kind in dict.fromkeys(kinds)}
-    return _network(fields, [(*blocks[kind], hidden) for kind in kinds])
+    return replace(_network(fields, [(*blocks[kind], hidden) for kind in kinds]), tied=False)
 
 
 def _nemotron_kinds(fields: Fields) -> list[str]:
@@ -199,13 +217,14 @@ def _nemotron_mlp(fields: Fields) -> FeedForward:
 def _nemotron_experts(fields: Fields) -> FeedForward:
     hidden, width = fields.count("hidden_size"), fields.count("moe_intermediate_size")
     latent = fields.count("moe_latent_size", default=0, least=0)
-    shared = plain(hidden, fields.count("moe_shared_expert_intermediate_size"))
+    bias = fields.flag("mlp_bias", default=False)
+    shared = plain(hidden, fields.count("moe_shared_expert_intermediate_size"), bias=bias)
     return mixture(
         fields,
         experts=fields.count("n_routed_experts"),
         per_token=fields.count("num_experts_per_tok"),
         expert_parameters=plain(latent or hidden, width),
-        shared_parameters=shared + plain(hidden, latent) if latent else shared,
+        shared_parameters=shared + plain(hidden, latent, bias=bias) if latent else shared,
         score_correction=True,
     )
 

@@ -84,13 +84,14 @@ def _scaled_fp8(values: int) -> int:
 
 
 def deepseek_v2(fields: Fields) -> Network:
-    """DeepSeek-V2: MLA, shared experts, no score correction."""
-    return _network(fields, deepseek_experts(fields, score_correction=False), [latent_attention(fields)], 0)
+    """DeepSeek-V2: MLA, two shared experts, no score correction, no dense layer where the config is silent."""
+    experts = deepseek_experts(fields, shared_default=2, score_correction=False)
+    return _network(fields, experts, [latent_attention(fields)], dense_layers=0, table_copies=0)
 
 
 def deepseek_v3(fields: Fields) -> Network:
     """DeepSeek-V3, R1 and Kimi K2: MLA, shared experts, score correction."""
-    return _network(fields, deepseek_experts(fields), [latent_attention(fields)], 2)
+    return _network(fields, deepseek_experts(fields), [latent_attention(fields)], dense_layers=3, table_copies=2)
 
 
 def deepseek_v32(fields: Fields) -> Network:
@@ -107,11 +108,15 @@ def _sparse(fields: Fields, query_rank: int, table_copies: int) -> Network:
     count = layer_count(fields)
     types = fields.choices("indexer_types", ("full", "shared"), count) or ["full"]
     kinds = {name: sparse_attention(fields, query_rank, indexer=name == "full") for name in set(types)}
-    return _network(fields, deepseek_experts(fields), [kinds[each] for each in types], table_copies)
+    return _network(
+        fields, deepseek_experts(fields), [kinds[each] for each in types], dense_layers=3, table_copies=table_copies
+    )
 
 
-def _network(fields: Fields, sparse: FeedForward, attentions: list[Attention], table_copies: int) -> Network:
-    parts = dense_first(fields, sparse)
+def _network(
+    fields: Fields, sparse: FeedForward, attentions: list[Attention], *, dense_layers: int, table_copies: int
+) -> Network:
+    parts = dense_first(fields, sparse, dense_layers)
     each_layer = attentions if len(attentions) == len(parts) else attentions * len(parts)
     hidden = fields.count("hidden_size")
     return Network(

@@ -54,8 +54,8 @@ def falcon(fields: Fields) -> Network:
     hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads", "n_head")
     grouped_heads = fields.flag("new_decoder_architecture", default=False)
     single = fields.flag("multi_query", default=True)
-    default = heads if grouped_heads or not single else 1
-    kv_heads = fields.count("num_kv_heads", "n_head_kv", default=default) if grouped_heads or not single else 1
+    own = fields.count("num_kv_heads", "n_head_kv", default=heads)
+    kv_heads = own if grouped_heads else 1 if single else heads
     width = max(1, hidden // heads)
     size = Heads(hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=width, value_dim=width)
     parallel = fields.flag("parallel_attn", default=True)

@@ -20,13 +20,13 @@ def mixtral(fields: Fields) -> Network:
 
 def minimax_m2(fields: Fields) -> Network:
     """MiniMax M2: a norm over all query and all key heads, experts of ``intermediate_size``, score correction."""
-    style = Style(wide_norm=True, head_dim=128)
+    style = Style(wide_norm=True, kv_heads=8, head_dim=128)
     return _uniform(fields, style, _routed(fields, "num_local_experts", "intermediate_size", score_correction=True))
 
 
 def qwen2_moe(fields: Fields) -> Network:
     """Qwen 1.5/2 MoE: a shared expert with a gate beside the routed ones."""
-    style = Style(qkv_bias=fields.flag("qkv_bias", default=True), out_bias=False)
+    style = Style(qkv_bias=fields.flag("qkv_bias", default=True), out_bias=False, kv_heads=16)
     return _sparse_steps(fields, style, shared_experts(fields))
 
 
@@ -59,14 +59,17 @@ def _sparse_steps(fields: Fields, style: Style, shared_parameters: int) -> Netwo
 
 def glm4_moe(fields: Fields) -> Network:
     """GLM-4.5 to 4.7: biases on q, k, v, dense first layers, shared experts, score correction."""
-    style = Style(out_bias=False, head_norm=fields.flag("use_qk_norm", default=False))
+    style = Style(out_bias=False, kv_heads=8, head_norm=fields.flag("use_qk_norm", default=False))
     return _dense_first(fields, style, deepseek_experts(fields))
 
 
-def deepseek_experts(fields: Fields, *, score_correction: bool = True) -> FeedForward:
-    """DeepSeek's routed experts with ``n_shared_experts`` shared ones of the same width."""
+def deepseek_experts(fields: Fields, *, shared_default: int = 1, score_correction: bool = True) -> FeedForward:
+    """DeepSeek's routed experts with ``n_shared_experts`` shared ones of the same width.
+
+    ``shared_default`` is the family's number of shared experts where the config is silent.
+    """
     hidden, width = fields.count("hidden_size"), fields.count("moe_intermediate_size")
-    shared = fields.count("n_shared_experts", "num_shared_experts", default=0, least=0)
+    shared = fields.count("n_shared_experts", "num_shared_experts", default=shared_default, least=0)
     names = ("n_routed_experts", "num_experts", "num_local_experts")
     return mixture(
         fields,
@@ -78,22 +81,31 @@ def deepseek_experts(fields: Fields, *, score_correction: bool = True) -> FeedFo
     )
 
 
-def dense_first(fields: Fields, sparse: FeedForward) -> list[FeedForward]:
-    """The feed-forward parts: dense in the first ``first_k_dense_replace`` layers, then every ``moe_layer_freq``-th."""
-    count = layer_count(fields)
-    pattern = fields.get("moe_layer_freq")
-    if isinstance(pattern, list):
-        flags = [each == 1 for each in fields.listed("moe_layer_freq", count) or ()]
-    else:
-        first = fields.count("first_k_dense_replace", least=0)
-        every = fields.count("moe_layer_freq", default=1)
-        flags = [index >= first and index % every == 0 for index in range(count)]
+def dense_first(fields: Fields, sparse: FeedForward, default: int) -> list[FeedForward]:
+    """The feed-forward parts: dense in the first ``first_k_dense_replace`` layers, then every ``moe_layer_freq``-th.
+
+    ``default`` is the family's number of dense layers where the config is silent; ``mlp_layer_types`` overrides it.
+    """
+    flags = _sparse_flags(fields, layer_count(fields), default)
     thick = dense(fields) if not all(flags) else sparse
     return [sparse if flag else thick for flag in flags]
 
 
+def _sparse_flags(fields: Fields, count: int, default: int) -> list[bool]:
+    types = fields.choices("mlp_layer_types", ("dense", "sparse"), count)
+    if types:
+        return [each == "sparse" for each in types]
+    if isinstance(fields.get("moe_layer_freq"), list):
+        return [each == 1 for each in fields.listed("moe_layer_freq", count) or ()]
+    first, every = (
+        fields.count("first_k_dense_replace", default=default, least=0),
+        fields.count("moe_layer_freq", default=1),
+    )
+    return [index >= first and index % every == 0 for index in range(count)]
+
+
 def _dense_first(fields: Fields, style: Style, sparse: FeedForward) -> Network:
-    parts, size = dense_first(fields, sparse), read_heads(fields, head_dim=style.head_dim)
+    parts, size = dense_first(fields, sparse, 1), read_heads(fields, kv_heads=style.kv_heads)
     network = assemble(fields, style, size, parts, [False] * len(parts), None)
     layer = (read_attention(fields, style, size), sparse, style.norms * size.hidden)
     return replace(network, drafting_parameters=drafting_parameters(fields, layer, table_copies=2))

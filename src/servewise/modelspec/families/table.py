@@ -41,7 +41,7 @@ FAMILIES: dict[str, Reader] = {
     "deepseek_v32": latent.deepseek_v32,
     "glm_moe_dsa": latent.glm_moe_dsa,
     "qwen3_next": hybrids.qwen3_next,
-    "qwen3_5_text": hybrids.qwen3_next,
+    "qwen3_5_text": hybrids.qwen3_5,
     "qwen3_5_moe_text": hybrids.qwen3_next,
     "kimi_linear": hybrids.kimi_linear,
     "nemotron_h": hybrids.nemotron_h,
