@@ -110,6 +110,26 @@ def test_a_verification_yields_the_expected_tokens_with_the_targets_distribution
         assert goodness_of_fit(tokens, p).p_value > 1e-4
 
 
+def test_tokens_of_a_markov_chain_keep_their_joint_distribution() -> None:
+    """Where a token depends on the one before, pairs of emitted tokens follow the target's chain, not the draft's."""
+    target_chain = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.4, 0.5, 0.1]])
+    draft_chain = np.array([[0.4, 0.4, 0.2], [0.3, 0.3, 0.4], [0.2, 0.3, 0.5]])
+    rng, trials = np.random.default_rng(5), 12_000
+    pairs = []
+    for _ in range(trials):
+        tokens: list[int] = []
+        while len(tokens) < 2:
+            drafted = [tokens[-1] if tokens else 0]
+            for _ in range(2):
+                drafted.append(int(sample(draft_chain[drafted[-1]], 1, rng)[0]))
+            tokens += verify(target_chain[drafted], draft_chain[drafted[:-1]], np.array(drafted[1:]), rng)
+        pairs.append(3 * tokens[0] + tokens[1])
+    joint = (target_chain[0][:, None] * target_chain).ravel()
+    wrong = (draft_chain[0][:, None] * draft_chain).ravel()
+    assert goodness_of_fit(np.array(pairs), joint).p_value > 1e-4
+    assert goodness_of_fit(np.array(pairs), wrong).p_value < 1e-12
+
+
 def test_equal_draft_is_always_kept() -> None:
     """A draft equal to the target is never rejected, and a draft at distance 0.2 is that far away."""
     p, rng = target(), np.random.default_rng(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean
 
 from servewise.study import published
@@ -25,6 +26,7 @@ from servewise.study.row import StudyRow, StudyTable
 SEEDS, FEWER_SEEDS = 40, 20
 RUN_LENGTHS = (750, 1500, 3000)
 NEAR_SATURATION = (0.04, 0.07)  # requests per step, of static and dynamic batching
+WIDE = 4.0  # from an interval's lower to its upper end
 RULE = (
     f"the study's one run lies where one more of our runs of {REQUESTS:,} requests would, with a chance of {LEVEL:.0%}"
 )
@@ -45,6 +47,8 @@ class Sample:
         (low, high), (low_95, high_95) = mean_interval(self.values), prediction_interval(self.values, 0.95)
         note = f"95% interval of the mean {low:.4g} to {high:.4g}, of one run {low_95:.4g} to {high_95:.4g}"
         found, interval = fmean(self.values), prediction_interval(self.values)
+        if interval[1] > WIDE * interval[0]:
+            note += "; so wide that agreement says little: near saturation runs differ that much"
         return within_interval(self.case, self.quantity, self.printed, found, interval, RULE, self.unit, note)
 
     def shown(self, why: str) -> StudyRow:
@@ -75,7 +79,13 @@ def batching_table() -> StudyTable:
 
 def runs(policy: str, rate: float, seeds: int, requests: int = REQUESTS) -> list[RunFigures]:
     """One run a seed; the same seeds give the same requests to every policy."""
-    return [run(POLICIES[policy], arrivals(rate, seed, requests)) for seed in range(seeds)]
+    return [_run(policy, rate, seed, requests) for seed in range(seeds)]
+
+
+@cache
+def _run(policy: str, rate: float, seed: int, requests: int) -> RunFigures:
+    """Kept, since the tables share some runs and a run depends on nothing else."""
+    return run(POLICIES[policy], arrivals(rate, seed, requests))
 
 
 def _samples(case: Mapping[str, object], printed: Sequence[str], found: Sequence[RunFigures]) -> list[Sample]:
