@@ -68,8 +68,9 @@ def _labelled(label: str, value: str | None) -> str:
 
 
 def _known(line: str) -> str:
-    """The line without the parts that do not apply ("none")."""
-    return ", ".join(part for part in line.split(", ") if part not in _ABSENT)
+    """The line without the parts that do not apply ("none"), nor a part said twice."""
+    parts = [part for part in line.split(", ") if part not in _ABSENT]
+    return ", ".join(part for place, part in enumerate(parts) if not place or part != parts[place - 1])
 
 
 def sentence(found: str) -> str:

@@ -11,6 +11,9 @@ from servewise.report.tables.plan import title_of
 from servewise.report.tables.size import verdict
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, quantity, rate, seconds, size, times
 
+_NUMBERS = 3
+_LATENCIES = ("ttft", "tpot", "itl", "e2e")
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -60,10 +63,17 @@ def _closest(result: Row) -> Headline:
 
 
 def _numbers(found: Row) -> tuple[Number, ...]:
-    return tuple(
-        Number(text(each.get("label")), quantity(each.get("value"), each.get("unit")))
-        for each in rows(found, "numbers")[:3]
-    )
+    """Three of them: the first rate, the first cost and the first latency, then the others in order."""
+    given = rows(found, "numbers")
+    firsts = [next((each for each in given if each.get("unit") == unit), None) for unit in ("per_s", "usd", "s")]
+    chosen = [each for each in firsts if each is not None]
+    chosen += [each for each in given if not any(each is other for other in chosen)]
+    return tuple(Number(_label(each), quantity(each.get("value"), each.get("unit"))) for each in chosen[:_NUMBERS])
+
+
+def _label(found: Row) -> str:
+    first, _, rest = text(found.get("label")).partition(" ")
+    return f"{first.upper()} {rest}".strip() if first in _LATENCIES else text(found.get("label"))
 
 
 def _plan_numbers(winner: Row) -> tuple[Number, ...]:

@@ -17,7 +17,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def depth_chart(points: Points) -> str:
-    """Hit rate of the tokens from each offset on: (offset in tokens, share)."""
+    """At each offset, the share of the prompts that reach it whose tokens there are found: (offset, share)."""
     return draw(
         "Prefix reuse by depth in the prompt", _said("From token", points), lambda axes: _plot_depth(axes, points)
     )
@@ -38,17 +38,17 @@ def _plot_depth(axes: Axes, points: Points) -> None:
     axes.fill_between(xs, shares, step="post", color=palette.colour(0), alpha=0.16, linewidth=0)
     axes.set_xlim(0, max(xs) or 1)
     linear_axis(axes, "x", count_tick)
-    _shares(axes, "Position in the prompt (tokens)")
+    _shares(axes, "Position in the prompt (tokens)", "Prompts found in the cache so far")
 
 
 def _plot_capacity(axes: Axes, points: Points) -> None:
     xs, shares = zip(*points, strict=True)
     axes.plot(xs, shares, color=palette.colour(0), marker="o")
     log_axis(axes, "x", xs, count_tick)
-    _shares(axes, "Tokens the cache holds")
+    _shares(axes, "Tokens the cache holds", "Prompt tokens found in the cache")
 
 
-def _shares(axes: Axes, x_name: str) -> None:
+def _shares(axes: Axes, x_name: str, y_name: str) -> None:
     axes.set_ylim(0, 1)
     linear_axis(axes, "y", percent_tick)
-    named(axes, x_name, "Prompt tokens found in the cache")
+    named(axes, x_name, y_name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
 from servewise.report.charts.labels import End, label_ends
-from servewise.report.charts.scales import count_tick, linear_axis, named, times_tick
+from servewise.report.charts.scales import binary_tick, count_tick, linear_axis, log_axis, named, times_tick
 from servewise.report.wording import figure, times
 
 if TYPE_CHECKING:
@@ -42,6 +42,21 @@ def acceptance_chart(lines: Sequence[SpeedupLine]) -> str:
         f"Each at its best K. {'; '.join(said)}.",
         lambda axes: _plot(axes, lines, "Acceptance rate", marked=False),
     )
+
+
+def batch_chart(lines: Sequence[SpeedupLine]) -> str:
+    """The best speed-up against the batch; batches above zero."""
+    said = [f"{times(speedup)} at batch {figure(batch)}" for line in lines for batch, speedup in line.points]
+    return draw(
+        "Best speed-up by batch", f"Each at its best K. {'; '.join(said)}.", lambda axes: _plot_batches(axes, lines)
+    )
+
+
+def _plot_batches(axes: Axes, lines: Sequence[SpeedupLine]) -> None:
+    _plot(axes, lines, "Batch (sequences in one step)", marked=False)
+    batches = [point[0] for line in lines for point in line.points]
+    log_axis(axes, "x", batches, binary_tick, base=2)
+    axes.set_xlim(min(batches) / 1.1, max(batches) * 1.1)
 
 
 def _best(line: SpeedupLine) -> tuple[float, float]:

@@ -21,11 +21,12 @@ _MOST_TICKS = 6  # so few values of x are its ticks
 
 @dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """At ``x``, our value and the study's (None: it has none)."""
+    """At ``x``, our value with its interval, and the study's value; None where there is none."""
 
     x: float
     ours: float
     study: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,10 @@ def _line(axes: Axes, index: int, line: StudyLine) -> None:
         xs, [point.ours for point in line.points], color=colour, linestyle=palette.line(index),
         marker=palette.marker(index), markersize=3.5, zorder=3,
     )  # fmt: skip
+    band = [(point.x, *point.interval) for point in line.points if point.interval]
+    if len(band) > 1:
+        band_x, lows, highs = zip(*band, strict=True)
+        axes.fill_between(band_x, lows, highs, color=colour, alpha=0.14, linewidth=0)
     rings = [(point.x, point.study) for point in line.points if point.study is not None]
     if rings:
         ring_x, ring_y = zip(*rings, strict=True)

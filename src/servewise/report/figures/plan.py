@@ -40,6 +40,7 @@ def _sensitivity(answer: Answer) -> list[Figure]:
         Swing(name, tuple((change, ratio) for each, change, ratio in found if each == name))
         for name in distinct([name for name, _, _ in found])
     ]
+    swings = [swing for swing in swings if any(ratio != 1 for _, ratio in swing.ratios)]
     if not swings:
         return []
     table = table_behind(answer, "How far the winner moves")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from servewise.answer import Answer
 from servewise.report.charts.figure import Figure
-from servewise.report.charts.speculation import SpeedupLine, acceptance_chart, speculation_chart
+from servewise.report.charts.speculation import SpeedupLine, acceptance_chart, batch_chart, speculation_chart
 from servewise.report.figures.pick import table_behind
 from servewise.report.reading import Row, distinct, plottable, rows, text
 from servewise.report.wording import figure
@@ -15,8 +15,8 @@ _MOST_LINES = 7
 
 
 def figures(answer: Answer) -> list[Figure]:
-    """By draft length (a line a batch, or one an acceptance rate), and by acceptance (a line a draft cost)."""
-    return [*_lengths(answer), *_acceptances(answer)]
+    """By draft length (a line a batch, or an acceptance rate), by batch, and by acceptance (a line a draft cost)."""
+    return [*_lengths(answer), *_batches(answer), *_acceptances(answer)]
 
 
 def _lengths(answer: Answer) -> list[Figure]:
@@ -51,6 +51,16 @@ def _points(found: Sequence[Row], key: str) -> tuple[tuple[float, float], ...]:
         if x < 1e6 and speedup < 1e6
     }
     return tuple(sorted(points.items()))
+
+
+def _batches(answer: Answer) -> list[Figure]:
+    points = _points(rows(answer.result, "by_batch"), "batch")
+    if len(points) < 2:
+        return []
+    svg = batch_chart([SpeedupLine("", points)])
+    return [
+        Figure("Best speed-up by batch", svg, answer.conditions, table_behind(answer, "Best draft length by batch"))
+    ]
 
 
 def _acceptances(answer: Answer) -> list[Figure]:

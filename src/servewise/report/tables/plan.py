@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from servewise.report.reading import Row, mapping, percentile, rows, text
+from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
 from servewise.report.table import Column, Table, build
-from servewise.report.wording import UNKNOWN, count, dollars, figure, rate, seconds, size, times
+from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, rate, seconds, size, times
 
 _PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy", "engine")
 
@@ -27,13 +27,22 @@ def _ranking(result: Row) -> Table:
         Column("#", lambda row: str(places[id(row)])),
         Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
         Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
+        Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
         Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
+        Column("95% interval", lambda row: _interval(row.get("ci95_max_rate_per_s")), wide=True),
         Column("TTFT p95", lambda row: seconds(percentile(row.get("ttft_s"), "p95"))),
         Column("TPOT p95", lambda row: seconds(percentile(row.get("tpot_s"), "p95"))),
         Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
+        Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
+        Column("KV peak", lambda row: percent(row.get("kv_peak_share")), wide=True),
         Column("Bound by", lambda row: text(row.get("bound"), UNKNOWN), prose=True),
     )
     return build("Deployments, best first", columns, rows(result, "ranking"), marks=lambda row: _first(places[id(row)]))
+
+
+def _interval(pair: object) -> str:
+    ends = [number(each) for each in items(pair)]
+    return f"{rate(ends[0])} to {rate(ends[1])}" if len(ends) == 2 and None not in ends else UNKNOWN
 
 
 def _first(place: int) -> str:
@@ -63,6 +72,7 @@ def _sensitivity(result: Row) -> Table:
         Column("Change", lambda row: text(row.get("change"), UNKNOWN)),
         Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
         Column("Against the plan", lambda row: times(row.get("ratio"))),
+        Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
     )
     return build("How far the winner moves", columns, rows(result, "sensitivity"))
 

@@ -23,6 +23,7 @@ def _totals(result: Row) -> Table:
         ("Cost without a cache", dollars(full)),
         ("Cost with the cache", dollars(cached)),
         ("Saved", dollars(saved)),
+        ("Terms", text(result.get("terms"), UNKNOWN)),
     ]
     return facts("Prompt reuse", pairs)
 
@@ -41,6 +42,7 @@ def _breaks(result: Row) -> Table:
 def _depth(result: Row) -> Table:
     columns = (
         Column("From token", lambda row: count(row.get("offset_tokens"))),
+        Column("Prompts that reach it", lambda row: count(row.get("requests"))),
         Column("Hit rate", lambda row: percent(row.get("hit_rate"))),
     )
     return build("Reuse by depth in the prompt", columns, rows(result, "reuse_by_depth"))

@@ -8,8 +8,8 @@ from servewise.report.wording import count, figure, times
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The draft lengths, and the best of them by acceptance."""
-    return (_lengths(result), _acceptance(result))
+    """The draft lengths, and the best of them by batch and by acceptance."""
+    return (_lengths(result), _batches(result), _acceptance(result))
 
 
 def _lengths(result: Row) -> Table:
@@ -25,11 +25,25 @@ def _lengths(result: Row) -> Table:
     return build("Speed-up by draft length", columns, found, marks=lambda row: best.get(number(row.get("k")), ""))
 
 
+def _batches(result: Row) -> Table:
+    columns = (
+        Column("Batch", lambda row: count(row.get("batch"))),
+        Column("Draft cost (target steps)", lambda row: figure(row.get("draft_cost"))),
+        Column("Best K", _best_k),
+        Column("Speed-up", lambda row: times(row.get("speedup"))),
+    )
+    return build("Best draft length by batch", columns, rows(result, "by_batch"))
+
+
+def _best_k(row: Row) -> str:
+    return "none pays" if number(row.get("best_k")) == 0 else count(row.get("best_k"))
+
+
 def _acceptance(result: Row) -> Table:
     columns = (
         Column("Acceptance", lambda row: figure(row.get("acceptance"))),
         Column("Draft cost (target steps)", lambda row: figure(row.get("draft_cost"))),
-        Column("Best K", lambda row: count(row.get("best_k"))),
+        Column("Best K", _best_k),
         Column("Speed-up", lambda row: times(row.get("speedup"))),
     )
     return build("Best draft length by acceptance", columns, rows(result, "by_acceptance"))

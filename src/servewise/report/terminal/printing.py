@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WIDEST = 120
 _PIPED = 80
+_FIRST_TABLE = ("plan",)  # commands whose first table is the answer itself
 _STYLES = {"good": "green", "bad": "red"}
 
 
@@ -32,17 +33,35 @@ def terminal_console(file: TextIO | None = None) -> Console:
 
 
 def print_answer(answer: Answer, console: Console | None = None) -> None:
-    """Print ``answer``: its conditions, its headline, its tables, its caveats with their cures."""
+    """Print ``answer``: conditions, headline, tables, caveats with their cures; of several answers a summary."""
     out = console or terminal_console()
     sections = sections_of(answer)
-    for section in sections:
-        _print_section(section, out, titled=len(sections) > 1)
+    if len(sections) > 1:
+        for section in sections:
+            _print_summary(section, out)
+    else:
+        for section in sections:
+            _print_whole(section, out)
     _print_caveats(sections, out)
 
 
-def _print_section(section: Section, out: Console, *, titled: bool) -> None:
-    if titled:
-        _say(out, section.title, "bold underline")
+def _print_whole(section: Section, out: Console) -> None:
+    """Everything of one answer."""
+    _print_headline(section, out)
+    for table in tables_of(section.answer.command, section.answer.result):
+        _print_fitted(table, out)
+
+
+def _print_summary(section: Section, out: Console) -> None:
+    """One of several answers: its headline; its first table where that is the answer, or where there is no headline."""
+    _say(out, section.title, "bold underline")
+    _print_headline(section, out)
+    tables = tables_of(section.answer.command, section.answer.result)
+    if tables and (section.answer.command in _FIRST_TABLE or not headline(section.answer)):
+        _print_fitted(tables[0], out)
+
+
+def _print_headline(section: Section, out: Console) -> None:
     _say(out, caption(section.answer.conditions), "dim")
     first = headline(section.answer)
     if first:
@@ -50,9 +69,11 @@ def _print_section(section: Section, out: Console, *, titled: bool) -> None:
         for number in first.numbers:
             _say(out, f"  {number.value}  {number.label}", "")
     out.print()
-    for table in tables_of(section.answer.command, section.answer.result):
-        for part in fitted(table.narrow(), out.width):
-            _print_table(part, out)
+
+
+def _print_fitted(table: Table, out: Console) -> None:
+    for part in fitted(table.narrow(), out.width):
+        _print_table(part, out)
 
 
 def _print_table(table: Table, out: Console) -> None:
