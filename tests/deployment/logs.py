@@ -90,3 +90,12 @@ llama_kv_cache: size = 4352.00 MiB (262144 cells,   8 layers,  2/1 seqs), K (q8_
 llama_memory_recurrent:      CUDA0 RS buffer size =   100.50 MiB
 sched_reserve:      CUDA0 compute buffer size =   808.02 MiB
 """  # Qwen3.5-9B Q4_K_M, a public repository's note (2026)
+
+LLAMACPP_WINDOWS = """
+llama_kv_cache_unified_iswa: creating non-SWA KV cache, size = 16384 cells
+llama_kv_cache_unified:      ROCm0 KV buffer size =   256.00 MiB
+llama_kv_cache_unified:      ROCm1 KV buffer size =   128.00 MiB
+llama_kv_cache_unified_iswa: creating     SWA KV cache, size = 1536 cells
+llama_kv_cache_unified:      ROCm0 KV buffer size =    96.00 MiB
+llama_kv_cache_unified:      ROCm0 KV buffer size =    96.00 MiB
+"""  # the wording of builds of 2025-07, a second device and a repeated line added

@@ -161,6 +161,35 @@ def test_llamacpp_reserves_every_slot() -> None:
     assert (capacity.kv_budget_bytes, capacity.kv_tokens) == (8 * GIB, 16_384)
 
 
+@pytest.mark.parametrize(("name", "logged_mib"), [("llama-3-8b", 258.5), ("qwen2.5-7b", 304.0)])
+def test_llamacpp_compute_buffer(name: str, logged_mib: float) -> None:
+    """One micro-batch of 512 takes what llama.cpp prints as CUDA0 compute buffer: fp32 logits and hidden state."""
+    answer = kv_capacity(served(name, "rtx-3090", "llamacpp", Limits()))
+
+    assert {term.name: term.bytes for term in answer.breakdown}["activations"] == logged_mib * 2**20
+
+
+def test_llamacpp_keeps_an_untied_table_on_the_host() -> None:
+    """The input table is not on the device unless it is the output table too."""
+    untied, tied = load_model("llama-3-8b"), load_model("llama-3.2-1b")
+    weights = [kv_capacity(served(name, "rtx-3090", "llamacpp", Limits())).weight_bytes for name in
+               ("llama-3-8b", "llama-3.2-1b")]  # fmt: skip
+
+    assert weights == [2 * (untied.parameters - untied.embedding_parameters), 2 * tied.parameters]
+
+
+def test_sglang_share_by_size() -> None:
+    """In mid-2025 SGLang kept 9.5 GiB and half a GiB an accelerator of an H100, 32 and 4 GiB of a GB200 at DP2."""
+    h100, gb200 = load_accelerator("h100-sxm"), load_accelerator("gb200")
+    profile = engine_profile("sglang-0.5.3")
+    shares = (
+        profile.utilization(h100, Parallelism(tensor=4), 8192, 160),
+        profile.utilization(gb200, Parallelism(tensor=2, data=2, expert=True), 16384, 512),
+    )
+
+    assert shares == (round(1 - 11.5 * GIB / h100.memory_bytes, 3), round(1 - 36 * GIB / gb200.memory_bytes, 3))
+
+
 @pytest.mark.parametrize(
     ("accelerator", "batched", "graphs", "share"), [("h100-sxm", 8192, 256, 0.836), ("rtx-4090", 2048, 24, 0.847)]
 )

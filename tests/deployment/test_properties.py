@@ -13,7 +13,18 @@ from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.precision import Precision
 from servewise.units import GIB
 
-ENGINES = ("ideal", "vllm-0.2", "vllm-0.6", "vllm-0.9", "vllm", "sglang-0.4", "sglang", "trtllm", "llamacpp")
+ENGINES = (
+    "ideal",
+    "vllm-0.2",
+    "vllm-0.6",
+    "vllm-0.9",
+    "vllm",
+    "sglang-0.1",
+    "sglang-0.4.8",
+    "sglang",
+    "trtllm",
+    "llamacpp",
+)
 shares = st.floats(0.05, 1.0)
 memories = st.integers(1, 300 * GIB)
 

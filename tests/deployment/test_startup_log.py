@@ -107,6 +107,13 @@ def test_llamacpp() -> None:
     assert (facts.kv_tokens, facts.max_sequences) == (262_144, 2)
 
 
+def test_llamacpp_two_caches() -> None:
+    """The cache of full layers and that of windowed layers are added up; the other device's are not."""
+    facts = parse_startup_log(logs.LLAMACPP_WINDOWS)
+
+    assert facts.kv_bytes == (256 + 96) * MIB
+
+
 def test_workers_smallest_pool() -> None:
     """Of several workers the smallest pool and the fewest tokens stand."""
     text = "(TP0) Available KV cache memory: 8.69 GiB\n(TP1) Available KV cache memory: 7.50 GiB\nweights"

@@ -116,8 +116,8 @@ def kv_capacity(deployment: Deployment, profile: EngineProfile | None = None) ->
     budgets = stage_budgets(deployment, profile)
     short = max(budgets, key=lambda each: each.short_by_bytes)
     if short.short_by_bytes > 0:
-        return _does_not_fit(deployment, short)
-    return _capacity(deployment, min(budgets, key=lambda each: each.blocks))
+        return _does_not_fit(deployment, profile, short)
+    return _capacity(deployment, profile, min(budgets, key=lambda each: each.blocks))
 
 
 def max_sequences(deployment: Deployment, capacity: KvCapacity, context_tokens: int) -> int:
@@ -166,7 +166,7 @@ def _memory(deployment: Deployment) -> float:
     return float(math.floor(deployment.accelerator.memory_bytes))
 
 
-def _capacity(deployment: Deployment, stage: StageBudget) -> KvCapacity:
+def _capacity(deployment: Deployment, profile: EngineProfile, stage: StageBudget) -> KvCapacity:
     return KvCapacity(
         kv_budget_bytes=stage.pool_bytes,
         kv_bytes_per_token=stage.bytes_per_token,
@@ -175,17 +175,19 @@ def _capacity(deployment: Deployment, stage: StageBudget) -> KvCapacity:
         blocks=stage.blocks,
         weight_bytes=stage.terms["weights"],
         breakdown=_breakdown(deployment, stage, stage.pool_bytes),
-        caveats=capacity_caveats(deployment, stage.pool_bytes, stage.bytes_per_token),
+        caveats=capacity_caveats(deployment, profile.doubt, stage.pool_bytes, stage.bytes_per_token),
     )
 
 
-def _does_not_fit(deployment: Deployment, stage: StageBudget) -> DoesNotFit:
+def _does_not_fit(deployment: Deployment, profile: EngineProfile, stage: StageBudget) -> DoesNotFit:
     return DoesNotFit(
         short_by_bytes=float(math.ceil(stage.short_by_bytes)),
         weight_bytes=stage.terms["weights"],
         kv_bytes_per_token=stage.bytes_per_token,
         breakdown=_breakdown(deployment, stage, max(0.0, stage.pool_bytes)),
-        caveats=shortage_caveats(deployment, stage.short_by_bytes, stage.pool_bytes, stage.bytes_per_token),
+        caveats=shortage_caveats(
+            deployment, profile.doubt, stage.short_by_bytes, stage.pool_bytes, stage.bytes_per_token
+        ),
     )
 
 

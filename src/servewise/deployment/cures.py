@@ -10,12 +10,12 @@ from servewise.units import format_bytes
 
 
 def shortage_caveats(
-    deployment: Deployment, short_by_bytes: float, pool_bytes: float, bytes_per_token: float
+    deployment: Deployment, doubt: str, short_by_bytes: float, pool_bytes: float, bytes_per_token: float
 ) -> tuple[Caveat, ...]:
     """What would make it fit: fewer context tokens where some fit at all, smaller weights, more accelerators."""
     message = f"{format_bytes(short_by_bytes)} short on each accelerator"
     cures = (*_fewer_tokens(deployment, pool_bytes, bytes_per_token), *_smaller(deployment), _more(deployment))
-    return (Caveat("does-not-fit", message, "; or ".join(cures)),)
+    return (Caveat("does-not-fit", message, "; or ".join(cures)), *_doubtful(doubt))
 
 
 def _fewer_tokens(deployment: Deployment, pool_bytes: float, bytes_per_token: float) -> tuple[str, ...]:
@@ -35,12 +35,15 @@ def _more(deployment: Deployment) -> str:
     return f"more than {deployment.parallelism.accelerators} x {deployment.accelerator.title}"
 
 
-def capacity_caveats(deployment: Deployment, pool_bytes: float, bytes_per_token: float) -> tuple[Caveat, ...]:
+def capacity_caveats(
+    deployment: Deployment, doubt: str, pool_bytes: float, bytes_per_token: float
+) -> tuple[Caveat, ...]:
     """What a reader must know of a pool that exists."""
     return (
         *_context_refused(deployment, pool_bytes, bytes_per_token),
         *_heads_uneven(deployment),
         *_uncounted(deployment),
+        *_doubtful(doubt),
     )
 
 
@@ -72,3 +75,11 @@ def _uncounted(deployment: Deployment) -> tuple[Caveat, ...]:
     parts = ", ".join(deployment.model.uncounted)
     message = f"not counted among the weights: {parts}"
     return (Caveat("parts-not-counted", message, "where the engine loads them too, lower --memory by their size"),)
+
+
+def _doubtful(doubt: str) -> tuple[Caveat, ...]:
+    return (
+        (Caveat("reserves-assumed", f"assumed: {doubt}", "compare with the engine's start-up log (--log)"),)
+        if doubt
+        else ()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -49,15 +50,27 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveTier:
+    """SGLang's default of mid-2025: what stays outside of the share [GiB] on devices below a size [GiB]."""
+
+    gib: float
+    gib_per_accelerator: float = 0.0
+    gib_with_data_parallel: float = 4.0
+    below_gib: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
     """One engine in one era; the fields are explained at the head of ``engines.toml``.
 
     ``windows`` says what a sliding layer holds: ``full`` (every token), ``windowed`` (the window), ``paged`` (the
     window and the tokens of one step, in blocks, layers padded to groups of equal size, as vLLM's hybrid manager).
     ``whole_prompt``: the profile run takes a prompt of the full context unless that is above ``chunk_above_context``.
-    ``keeps_reduced``: torch.distributed holds on to every all-reduced tensor of the profile run
-    (TORCH_NCCL_AVOID_RECORD_STREAMS was set from vLLM 0.2.6 on). ``mxfp4_padding``: the multiples to which MXFP4
-    experts' hidden and inner widths grow when loaded.
+    ``value_bytes``: bytes of an activation value where the engine computes in a format of its own.
+    ``embedding_on_host``: an untied input table stays in host memory. ``keeps_reduced``: torch.distributed holds on to
+    every all-reduced tensor of the profile run (TORCH_NCCL_AVOID_RECORD_STREAMS was set from vLLM 0.2.6 on).
+    ``mxfp4_padding``: the multiples to which MXFP4 experts' hidden and inner widths grow when loaded. ``doubt`` says
+    what of the profile is assumed and was not checked against logs.
     """
 
     name: str
@@ -70,6 +83,7 @@ class EngineProfile:
     memory_utilization: float | None = None
     utilization_by_tensor: tuple[tuple[int, float], ...] = ()
     reserve: Reserve | None = None
+    reserve_tiers: tuple[ReserveTier, ...] = ()
     block_tokens: int = 1
     defaults: tuple[BatchDefaults, ...] = (BatchDefaults(max_batched_tokens=2048, max_sequences=256),)
     whole_prompt: bool = False
@@ -79,6 +93,8 @@ class EngineProfile:
     rotary_table: bool = False
     hidden_copies: float = 0.0
     logit_bytes: float = 0.0
+    value_bytes: float | None = None
+    embedding_on_host: bool = False
     logit_rows_are_tokens: bool = False
     runtime_bytes: float = 0.0
     collective_bytes: float = 0.0
@@ -89,6 +105,7 @@ class EngineProfile:
     mxfp4_padding: tuple[int, ...] = ()
     windows: Windows = "windowed"
     reserves_context: bool = False
+    doubt: str = ""
 
     def batch_defaults(self, accelerator: Accelerator) -> BatchDefaults:
         """The limits for that device: the first row that is meant for it."""
@@ -98,6 +115,8 @@ class EngineProfile:
         """The share of memory taken when none is given, for steps of that many tokens and sequences."""
         if self.reserve is not None:
             return _sglang_share(self.reserve, accelerator, split, batched, sequences)
+        if self.reserve_tiers:
+            return _tier_share(self.reserve_tiers, accelerator, split)
         by_tensor = (share for least, share in self.utilization_by_tensor if split.tensor >= least)
         return next(by_tensor, 1.0 if self.memory_utilization is None else self.memory_utilization)
 
@@ -111,6 +130,14 @@ def _sglang_share(reserve: Reserve, accelerator: Accelerator, split: Parallelism
     if accelerator.memory_bytes > reserve.floor_from_gib * GIB:
         kept = max(kept, reserve.floor_mib)
     total = accelerator.memory_bytes / MIB
+    return max(0.0, round((total - kept) / total, 3))
+
+
+def _tier_share(tiers: tuple[ReserveTier, ...], accelerator: Accelerator, split: Parallelism) -> float:
+    total = accelerator.memory_bytes / GIB
+    tier = next((each for each in tiers if total < each.below_gib), tiers[-1])
+    kept = tier.gib + split.accelerators * tier.gib_per_accelerator
+    kept += tier.gib_with_data_parallel if split.data > 1 else 0.0
     return max(0.0, round((total - kept) / total, 3))
 
 
@@ -129,6 +156,8 @@ def _profile(name: str, table: Mapping[str, Any]) -> EngineProfile:
         given["defaults"] = tuple(BatchDefaults(**row) for row in given["defaults"])
     if "reserve" in given:
         given["reserve"] = Reserve(**given["reserve"])
+    if "reserve_tiers" in given:
+        given["reserve_tiers"] = tuple(ReserveTier(**row) for row in given["reserve_tiers"])
     return EngineProfile(name=name, **given)
 
 
@@ -138,7 +167,7 @@ def engine_profile(engine: str) -> EngineProfile:
     Raises UnknownName with the nearest names.
 
     >>> engine_profile("vllm-0.10.2").name, engine_profile("vllm").name, engine_profile("sglang 0.4.6").name
-    ('vllm-0.9', 'vllm-0.21', 'sglang-0.4')
+    ('vllm-0.9', 'vllm-0.21', 'sglang-0.1')
     """
     name = engine.strip().lower().replace("tensorrt-llm", "trtllm").replace("llama.cpp", "llamacpp")
     profiles = engine_profiles()

@@ -56,9 +56,10 @@ def activation_bytes(deployment: Deployment, profile: EngineProfile, stage: Stag
     forward = step.tokens * (profile.hidden_copies * model.hidden_size + widest)
     rows = step.tokens if profile.logit_rows_are_tokens else step.sequences
     sampling = rows * model.vocab_size * profile.logit_bytes
-    hidden = deployment.activations.bytes_for(step.tokens * model.hidden_size)
+    value = profile.value_bytes or deployment.activations.bits / 8
+    hidden = value * step.tokens * model.hidden_size
     kept = 2 * stage.layers * hidden if profile.keeps_reduced and deployment.parallelism.tensor > 1 else 0.0
-    return max(deployment.activations.bytes_for(forward), stage.last * (sampling + hidden)) + kept
+    return max(value * forward, stage.last * (sampling + hidden)) + kept
 
 
 def _layer_width(hidden: int, group: Layers, deployment: Deployment) -> float:

@@ -72,10 +72,10 @@ def _stage_parameters(deployment: Deployment, profile: EngineProfile, stage: Sta
     model, split = deployment.model, deployment.parallelism
     padded = math.ceil(model.vocab_size / profile.vocab_padding) * profile.vocab_padding
     shard = padded / max(model.vocab_size, 1) / split.tensor
-    again = stage.last and not stage.first and model.tied
+    tables = (stage.first and not profile.embedding_on_host) or (stage.last and model.tied)
     layers = [(group.count * stage.share, group) for group in model.layers]
     return {
-        WeightPart.EMBEDDING: model.embedding_parameters * shard * (stage.first + again),
+        WeightPart.EMBEDDING: model.embedding_parameters * shard * tables,
         WeightPart.HEAD: model.head_parameters * shard * stage.last,
         WeightPart.NORMS: sum(count * each.norm_parameters for count, each in layers)
         + model.final_norm_parameters * stage.last,
