@@ -83,9 +83,10 @@ def test_summary_counts_agreement() -> None:
 
 
 def test_progress_names_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is told each table as it starts, and the end."""
+    """Progress is told of every run and table as it starts, and of the end."""
     table = StudyTable(name="t", title="T", rows=())
     monkeypatch.setattr(every_table, "MAKERS", {"first": lambda: table, "second": lambda: table})
+    monkeypatch.setattr(every_table, "RUNS", {"second": lambda: [lambda: None]})
     said: list[tuple[int, int, str]] = []
     assert every_table.tables(lambda *each: said.append(each)) == (table, table)
-    assert said == [(0, 2, "first"), (1, 2, "second"), (2, 2, "")]
+    assert said == [(0, 3, "first"), (1, 3, "second"), (2, 3, "second"), (3, 3, "")]

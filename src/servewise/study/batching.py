@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from statistics import fmean
 
 from servewise.study import published
@@ -75,6 +75,18 @@ def batching_table() -> StudyTable:
         f"{0.95 * len(samples):.0f} are expected by chance: hence {LEVEL:.0%} for a verdict. Static and dynamic at "
         "0.04 and 0.07 are at or beyond saturation: their latencies grow with the run, see run_length",
     )
+
+
+def batching_runs() -> list[Callable[[], object]]:
+    """The runs of the table, one by one, for whoever shows progress."""
+    return [partial(runs, policy, rate, SEEDS) for rate, row in published.BATCHING.items() for policy in row]
+
+
+def run_length_runs() -> list[Callable[[], object]]:
+    """The same of ``run_length_table``."""
+    pairs = [(policy, rate) for rate in NEAR_SATURATION for policy in ("static", "dynamic")]
+    pairs.append(("continuous", NEAR_SATURATION[-1]))
+    return [partial(runs, *pair, FEWER_SEEDS, count) for pair in pairs for count in RUN_LENGTHS]
 
 
 def runs(policy: str, rate: float, seeds: int, requests: int = REQUESTS) -> list[RunFigures]:

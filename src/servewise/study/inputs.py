@@ -24,7 +24,7 @@ def model(kv_heads_divided_by: int = 1) -> ModelSpec:
     """Llama 2 13B as the study sees it: 13e9 parameters (26e9 bytes), all of them in matrices.
 
     KV bytes are the catalogue's, divided by ``kv_heads_divided_by`` for the study's hypothetical model. FLOPs are two
-    a parameter; those of attention scores are left out, as the study does (0.2 of 2.67 ms at batch 32).
+    a parameter; those of attention scores are left out, as the study does (they would add 0.17 to 2.67 ms at batch 32).
     """
     true = llama_2_13b()
     each = true.layers[0].attention
