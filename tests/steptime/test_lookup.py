@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from statistics import quantiles
 
 import pytest
@@ -11,11 +13,11 @@ from tests.steptime.test_work import mixture
 from servewise.caveats import Caveat
 from servewise.hardware.catalogue import load_accelerator
 from servewise.steptime.api import calibrated_roofline
-from servewise.steptime.draws import calibrated_draws
+from servewise.steptime.draws import calibrated_draws, drawn
 from servewise.steptime.lookup import BORROWED, OUTSIDE, coefficients_for
 from servewise.steptime.ranges import range_caveats
 from servewise.steptime.shape import decode_shape, prefill_shape
-from servewise.steptime.shipped import shipped
+from servewise.steptime.shipped import Spread, shipped
 
 H100 = load_accelerator("h100-sxm")
 
@@ -135,3 +137,23 @@ def test_draws_are_plausible_and_repeat() -> None:
     assert drawn == [each.seconds(shape) for each in calibrated_draws(where, seed=7, count=400)]
     assert tenths[9] == pytest.approx(middle, rel=0.02)
     assert 0.7 * spread < (tenths[-1] - tenths[0]) / (2 * 1.645 * middle) < 1.6 * spread
+
+
+def test_no_draw_is_more_efficient_than_physics() -> None:
+    """However wide the spread, every drawn efficiency is at most 1."""
+    found = replace(coefficients_for(deployed(LLAMA_31_8B, H100)), spread=Spread(decode=1.0, prefill=1.0))
+    draws = [drawn(found, Random(seed)) for seed in range(50)]
+    shares = [
+        share
+        for each in draws
+        for share in (
+            each.gemm.weight_efficiency,
+            each.gemm.flop_efficiency,
+            each.attention.decode.kv_efficiency,
+            each.attention.multi_head.kv_efficiency,
+            each.attention.flop_efficiency,
+        )
+    ]
+
+    assert max(shares) == 1.0
+    assert min(shares) > 0.0
