@@ -35,7 +35,10 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
     fields, prefix = _text_part(outer)
     family = _family(fields, outer)
     network = FAMILIES[family](fields)
-    hidden, vocabulary = fields.count("hidden_size", "n_embed"), fields.count("vocab_size", most=MOST_VOCABULARY)
+    hidden, vocabulary = (
+        fields.count("hidden_size", "n_embed", "n_embd"),
+        fields.count("vocab_size", most=MOST_VOCABULARY),
+    )
     context = fields.count(
         "max_position_embeddings", "n_positions", "model_max_length", "seq_length", default=0, least=0
     )

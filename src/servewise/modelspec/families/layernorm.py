@@ -1,9 +1,10 @@
-"""Families with LayerNorm and a plain feed-forward part: GPT-NeoX, Phi 1 and 2, Falcon, OPT, BLOOM, GPT-2."""
+"""LayerNorm and a plain feed-forward part: GPT-2, GPT-NeoX, OPT, BLOOM, Falcon, Phi 1 and 2, StarCoder 2."""
 
 from __future__ import annotations
 
 from servewise.modelspec.families.attention import Heads, grouped_query, read_heads
 from servewise.modelspec.families.feed_forward import plain
+from servewise.modelspec.families.llama import read_window
 from servewise.modelspec.families.network import Network, grouped, layer_count
 from servewise.modelspec.fields import Fields
 from servewise.modelspec.spec import FeedForward
@@ -22,9 +23,10 @@ def _network(
     positions: int = 0,
     embedding_norm: bool = False,
     head_bias: bool = False,
+    window: int | None = None,
 ) -> Network:
     norm = 2 * size.hidden  # weight and bias
-    attention = grouped_query(size, qkv_bias=attention_bias, out_bias=attention_bias)
+    attention = grouped_query(size, qkv_bias=attention_bias, out_bias=attention_bias, window_tokens=window)
     feed_forward = FeedForward(dense_parameters=plain(size.hidden, width, bias=mlp_bias))
     return Network(
         layers=grouped([(attention, feed_forward, norms * norm)] * layer_count(fields, layers)),
@@ -77,6 +79,29 @@ def _falcon_norms(fields: Fields, grouped_heads: bool, parallel: bool) -> int:
     return 1 if parallel else 2
 
 
+def gpt2(fields: Fields) -> Network:
+    """GPT-2: learned positions, biases, tied; ``n_inner`` is 4 x ``n_embd`` where it is null (Radford et al. 2019)."""
+    hidden, heads = fields.count("n_embd", "hidden_size"), fields.count("n_head", "num_attention_heads")
+    size = _equal_heads(hidden, heads)
+    positions = fields.count("n_positions", "max_position_embeddings", default=1024)
+    layers = "n_layer" if fields.has("n_layer") else "num_hidden_layers"
+    width = fields.count("n_inner", default=4 * hidden)
+    return _network(fields, size, width, layers=layers, tied=True, positions=positions)
+
+
+def starcoder2(fields: Fields) -> Network:
+    """StarCoder 2: grouped queries, one ``use_bias`` for all matrices, tied; windows are left to ``sliding_window``."""
+    bias = fields.flag("use_bias", default=True)
+    window = read_window(fields)
+    size, width = read_heads(fields, kv_heads=2), fields.count("intermediate_size")
+    return _network(fields, size, width, attention_bias=bias, mlp_bias=bias, tied=True, window=window)
+
+
+def _equal_heads(hidden: int, heads: int) -> Heads:
+    width = max(1, hidden // heads)
+    return Heads(hidden=hidden, heads=heads, kv_heads=heads, head_dim=width, value_dim=width)
+
+
 def opt(fields: Fields) -> Network:
     """OPT: learned positions (two more than the context), biases, tied embedding (Zhang et al. 2022)."""
     hidden = fields.count("hidden_size")
@@ -91,7 +116,6 @@ def opt(fields: Fields) -> Network:
 def bloom(fields: Fields) -> Network:
     """BLOOM: ALiBi instead of positions, a norm on the embedding, tied (Scao et al. 2022)."""
     hidden, heads = fields.count("hidden_size", "n_embed"), fields.count("n_head", "num_attention_heads")
-    width = max(1, hidden // heads)
-    size = Heads(hidden=hidden, heads=heads, kv_heads=heads, head_dim=width, value_dim=width)
+    size = _equal_heads(hidden, heads)
     layers = "n_layer" if fields.has("n_layer") else "num_hidden_layers"
     return _network(fields, size, 4 * hidden, layers=layers, tied=True, embedding_norm=True)

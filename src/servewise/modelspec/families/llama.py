@@ -17,7 +17,8 @@ class Style:
 
     ``kv_heads`` and ``head_dim`` are the family's defaults in transformers (None: heads, and hidden_size / heads).
     ``norms`` are the norms of a layer, ``norm_weights`` the weights a dimension of each norm (2: weight and bias, 0: a
-    norm without parameters). ``qkv_bias`` None: the config's ``attention_bias``, false by default.
+    norm without parameters). ``qkv_bias`` and ``out_bias`` None: the config's ``attention_bias``,
+    ``mlp_bias`` None: its ``mlp_bias``, both false by default.
     """
 
     tied: bool = False
@@ -25,6 +26,7 @@ class Style:
     head_dim: int | None = None
     qkv_bias: bool | None = None
     out_bias: bool | None = None
+    mlp_bias: bool | None = None
     head_norm: bool = False
     wide_norm: bool = False
     norms: int = 2
@@ -56,7 +58,8 @@ def read_window(fields: Fields, default: int | None = None) -> int | None:
 def llama_like(fields: Fields, style: Style, windows: list[bool] | None = None, window: int | None = None) -> Network:
     """A network of equal layers but for their windows: ``windows`` says which layers have one."""
     count, size = layer_count(fields), read_heads(fields, kv_heads=style.kv_heads, head_dim=style.head_dim)
-    feed_forward = dense(fields, bias=fields.flag("mlp_bias", default=False))
+    bias = fields.flag("mlp_bias", default=False) if style.mlp_bias is None else style.mlp_bias
+    feed_forward = dense(fields, bias=bias)
     return assemble(fields, style, size, [feed_forward] * count, windows or [False] * count, window)
 
 
@@ -114,11 +117,6 @@ def qwen_windows(fields: Fields) -> tuple[list[bool], int | None]:
     return ([each and window is not None for each in windows], window)
 
 
-def mimo(fields: Fields) -> Network:
-    """MiMo-7B: Qwen 2's layers with MiMo's own head (its drafting layer is not counted)."""
-    return llama_like(fields, Style(qkv_bias=True, out_bias=False))
-
-
 def phi3(fields: Fields) -> Network:
     """Phi-3, 3.5, 4 and 4-mini: fused q/k/v and gate/up matrices, the same counts as Llama's."""
     window = read_window(fields)
@@ -170,8 +168,3 @@ def gemma3(fields: Fields) -> Network:
 def smollm3(fields: Fields) -> Network:
     """SmolLM3: Llama's layers, some without rotary embedding."""
     return llama_like(fields, Style(tied=True, kv_heads=4))
-
-
-def glm4_dense(fields: Fields) -> Network:
-    """GLM-4 (dense): biases on q, k, v, fused gate/up, norms before and after each part."""
-    return llama_like(fields, Style(out_bias=False, kv_heads=2, head_dim=128, norms=4))

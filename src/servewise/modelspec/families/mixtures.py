@@ -24,6 +24,11 @@ def minimax_m2(fields: Fields) -> Network:
     return _uniform(fields, style, _routed(fields, "num_local_experts", "intermediate_size", score_correction=True))
 
 
+def olmoe(fields: Fields) -> Network:
+    """OLMoE: a norm over all query and all key heads, experts of ``intermediate_size``."""
+    return _uniform(fields, Style(wide_norm=True), _routed(fields, "num_experts", "intermediate_size"))
+
+
 def qwen2_moe(fields: Fields) -> Network:
     """Qwen 1.5/2 MoE: a shared expert with a gate beside the routed ones."""
     style = Style(qkv_bias=fields.flag("qkv_bias", default=True), out_bias=False, kv_heads=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from servewise.modelspec.families import hybrids, latent, layernorm, llama, mixtures
+from servewise.modelspec.families import hybrids, kin, latent, layernorm, llama, mimo, mixtures
 from servewise.modelspec.families.gemma4 import gemma4
 from servewise.modelspec.families.network import Network
 from servewise.modelspec.fields import Fields
@@ -17,17 +17,27 @@ FAMILIES: dict[str, Reader] = {
     "qwen2": llama.qwen2,
     "qwen3": llama.qwen3,
     "qwen3_vl_text": llama.qwen3,
-    "mimo": llama.mimo,
+    "mimo": mimo.mimo,
     "phi3": llama.phi3,
     "olmo": llama.olmo,
     "olmo2": llama.olmo2,
     "stablelm": llama.stablelm,
     "smollm3": llama.smollm3,
+    "granite": kin.granite,
+    "ministral3": kin.ministral3,
+    "seed_oss": kin.seed_oss,
+    "ernie4_5": kin.ernie4_5,
+    "glm": kin.glm,
+    "glm4": kin.glm4,
+    "olmo3": kin.olmo3,
+    "exaone4": kin.exaone4,
+    "cohere2": kin.cohere2,
     "gemma": llama.gemma,
     "gemma2": llama.gemma2,
     "gemma3_text": llama.gemma3,
     "gemma4_text": gemma4,
     "mixtral": mixtures.mixtral,
+    "olmoe": mixtures.olmoe,
     "qwen2_moe": mixtures.qwen2_moe,
     "qwen3_moe": mixtures.qwen3_moe,
     "qwen3_vl_moe_text": mixtures.qwen3_moe,
@@ -35,6 +45,7 @@ FAMILIES: dict[str, Reader] = {
     "glm4_moe": mixtures.glm4_moe,
     "gpt_oss": mixtures.gpt_oss,
     "llama4_text": mixtures.llama4,
+    "mimo_v2_flash": mimo.mimo_v2_flash,
     "deepseek_v2": latent.deepseek_v2,
     "deepseek_v3": latent.deepseek_v3,
     "kimi_k2": latent.deepseek_v3,
@@ -50,6 +61,8 @@ FAMILIES: dict[str, Reader] = {
     "falcon": layernorm.falcon,
     "opt": layernorm.opt,
     "bloom": layernorm.bloom,
+    "gpt2": layernorm.gpt2,
+    "starcoder2": layernorm.starcoder2,
 }
 
 ARCHITECTURES = {
@@ -74,4 +87,7 @@ ARCHITECTURES = {
     "OPTForCausalLM": "opt",
     "BloomForCausalLM": "bloom",
     "NemotronHForCausalLM": "nemotron_h",
+    "GraniteForCausalLM": "granite",
+    "GPT2LMHeadModel": "gpt2",
+    "Starcoder2ForCausalLM": "starcoder2",
 }
