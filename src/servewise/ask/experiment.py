@@ -13,27 +13,28 @@ from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.conditions import Conditions
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
-from servewise.plan import saturation
-from servewise.plan.saturation import Knee
+from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers
 from servewise.simulate.run import Run
-from servewise.steptime.estimator import Estimator
 
-BACKLOG_REQUESTS = 5_000
+BACKLOG = 20_000  # requests at most
+NOMINAL, SLOW, FAST = range(3)
 Progress = Callable[[int, int], None]
-Task = tuple[int, float, int]  # which server, the rate, which replicate
+Replicate = tuple[int, int]  # which clock, how far the seed is from the first
+Task = tuple[int, float, int, int]  # which policy, the rate, the replicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """All that a worker must know: one server a policy, one clock a replicate.
+    """All that a worker must know.
 
-    ``several``: there is more than one row, so ``run_dir`` holds a folder for each.
+    ``clocks`` are, for each policy, the server by its nominal, slow and fast clock (the first alone where there is no
+    spread). ``several``: there is more than one row, so ``run_dir`` holds a folder for each.
     """
 
-    servers: tuple[Server, ...]
-    clocks: tuple[Estimator, ...]
+    clocks: tuple[tuple[Server, ...], ...]
+    replicates: tuple[Replicate, ...]
     workload: Load
     seed: int
     longest: int | None
@@ -44,48 +45,59 @@ class Experiment:
 
 
 def run(
-    experiment: Experiment,
-    rates: Sequence[float],
-    processes: int,
-    progress: Progress | None,
-    *,
-    seeded: bool,
-    drawn: bool,
+    experiment: Experiment, rates: Sequence[float], processes: int, progress: Progress | None
 ) -> tuple[dict[tuple[int, float], RunSummary], list[Knee]]:
     """Every replicate of every row and knee, by as many processes as there are; then each put together."""
-    policies, count = range(len(experiment.servers)), len(experiment.clocks)
+    policies = range(len(experiment.clocks))
     rows = [(which, rate) for which in policies for rate in rates]
-    runs = [(which, rate, replicate) for which, rate in rows for replicate in range(count)]
-    backlogs = [(which, 0.0, replicate) for which in policies for replicate in range(count)]
-    with Workers(experiment, min(processes, len(runs))) as workers:
-        knees = list(workers.each(_knee, backlogs))
+    tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
+    backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
+    with Workers(experiment, min(processes, len(tasks))) as workers:
+        knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []
-        for summary in workers.each(_replicate, runs):
+        for summary in workers.each(_replicate, tasks):
             done.append(summary)
             if progress is not None:
-                progress(len(done), len(runs))
+                progress(len(done), len(tasks))
+    count = len(experiment.replicates)
     grouped = {row: done[index * count : (index + 1) * count] for index, row in enumerate(rows)}
     return (
-        {row: replicates.together(each, seeded=seeded, drawn=drawn) for row, each in grouped.items()},
-        [saturation.together(knees[which * count : (which + 1) * count], shrink=not drawn) for which in policies],
+        {row: _together(experiment.replicates, each) for row, each in grouped.items()},
+        [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies],
     )
 
 
+def replicates_of(seeds: int, *, bracketed: bool) -> tuple[Replicate, ...]:
+    """``seeds`` runs by the nominal clock; the first seed's by the slow and the fast one too."""
+    return (*((NOMINAL, seed) for seed in range(seeds)), *([(SLOW, 0), (FAST, 0)] if bracketed else []))
+
+
+def _together(which: Sequence[Replicate], summaries: Sequence[RunSummary]) -> RunSummary:
+    by_clock = dict(zip(which, summaries, strict=True))
+    seeds = [summary for (clock, _), summary in by_clock.items() if clock == NOMINAL]
+    return replicates.together(seeds, by_clock.get((SLOW, 0)), by_clock.get((FAST, 0)))
+
+
 def _replicate(experiment: Experiment, task: Task) -> RunSummary:
-    which, rate, replicate = task
-    server = experiment.servers[which].timed_by(experiment.clocks[replicate])
-    source, door = source_of(experiment.workload, rate, experiment.seed + replicate, experiment.longest)
-    run = server.run(source)
-    if experiment.run_dir is not None and replicate == 0:
+    which, rate, clock, seed = task
+    source, door = source_of(experiment.workload, rate, experiment.seed + seed, experiment.longest)
+    run = experiment.clocks[which][clock].run(source)
+    if experiment.run_dir is not None and (clock, seed) == (NOMINAL, 0):
         _keep(experiment, run, which, rate)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
     return replace(summary, rejected=summary.rejected + door.refused)
 
 
+def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:
+    which, clock = of
+    door = Door(shapes_of(experiment.workload, experiment.seed), experiment.longest)
+    return saturation(experiment.clocks[which][clock], list(islice(door, BACKLOG)))
+
+
 def _keep(experiment: Experiment, run: Run, which: int, rate: float) -> None:
     """The first replicate of a row: the run directory itself, or one in it for each of several rows."""
     assert experiment.run_dir is not None
-    policy = experiment.servers[which].policy
+    policy = experiment.clocks[which][NOMINAL].policy
     keep_run(
         experiment.run_dir / f"{policy.name}-{rate:g}" if experiment.several else experiment.run_dir,
         run,
@@ -95,10 +107,3 @@ def _keep(experiment: Experiment, run: Run, which: int, rate: float) -> None:
         seed=experiment.seed,
         command="servewise simulate",
     )
-
-
-def _knee(experiment: Experiment, task: Task) -> Knee:
-    which, _, replicate = task
-    server = experiment.servers[which].timed_by(experiment.clocks[replicate])
-    door = Door(shapes_of(experiment.workload, experiment.seed + replicate), experiment.longest)
-    return saturation.saturation(server, list(islice(door, BACKLOG_REQUESTS)))

@@ -48,7 +48,6 @@ from servewise.workload.workload import Workload
 
 T = TypeVar("T")
 OTHERS = 4
-DEFAULT_DRAWS = 4
 MOST_COUNT = 1024
 
 
@@ -75,7 +74,6 @@ def plan(
     prices: str | Path | Mapping[str, float] | None = None,
     estimator: str = "calibrated",
     seed: int = 0,
-    draws: int = DEFAULT_DRAWS,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Answer:
@@ -124,7 +122,6 @@ def plan(
         estimator=estimator,
         hash_block_tokens=load.hash_block_tokens,
         others=_others(load, traffic, seed, door.longest),
-        draws=whole(draws, "draws", most=1000),
         seed=seed,
     )
     found = find_plan(question, processes, progress)

@@ -1,56 +1,59 @@
-"""Replicates put together: one interval from seeds, from a run's own spread and from that of the coefficients."""
+"""Replicates put together: one interval from seeds, or a run's own spread, and from that of the coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import hypot, sqrt
+from math import exp, hypot, isfinite, log
 
 from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.summary import RunSummary, pool
 
+NAMES = ("mean", "p50", "p90", "p95", "p99")
 
-def together(summaries: Sequence[RunSummary], *, seeded: bool, drawn: bool) -> RunSummary:
-    """The mean of replicates, each with its own seed (``seeded``) and its own draw of coefficients (``drawn``).
 
-    Interval of a mean over seeds: t s / sqrt(n). Coefficients do not average out over runs, so where they are drawn
-    the spread is not divided by sqrt(n) (the seeds' part of it is then overstated). A trace that is replayed has no
-    seeds: the run's own interval, from blocks of time, joins in quadrature.
+def together(seeds: Sequence[RunSummary], slow: RunSummary | None, fast: RunSummary | None) -> RunSummary:
+    """The mean over ``seeds``, each interval joined in quadrature with how far ``slow`` and ``fast`` lie away.
+
+    ``metrics.pool`` gives the seeds' interval, t s / sqrt(n), or for one run its own from blocks of time. ``slow`` and
+    ``fast`` are the first seed's run timed by the two clocks of ``plan.bracket``, between which 95% of the draws of the
+    coefficients lie: their distance does not shrink with the number of seeds. Distances are factors (logarithms), each
+    side for itself, since latencies near saturation reach much further up than down.
     """
-    whole = pool(summaries)
-    if len(summaries) < 2:
+    whole = pool(seeds)
+    if slow is None or fast is None:
         return whole
-    factor = sqrt(len(summaries)) if drawn else 1.0
+    runs = (seeds[0], slow, fast)
+
+    def joined(of: Callable[[RunSummary], Percentiles]) -> Percentiles:
+        return _joined(of(whole), [of(each) for each in runs])
+
     return replace(
         whole,
-        ttft=_widened(whole.ttft, summaries[0].ttft, factor, own=not seeded),
-        tpot=_widened(whole.tpot, summaries[0].tpot, factor, own=not seeded),
-        itl=_widened(whole.itl, summaries[0].itl, factor, own=not seeded),
-        e2e=_widened(whole.e2e, summaries[0].e2e, factor, own=not seeded),
-        ci95={name: _stretched(pair, factor) for name, pair in whole.ci95.items()},
+        ttft=joined(lambda each: each.ttft),
+        tpot=joined(lambda each: each.tpot),
+        itl=joined(lambda each: each.itl),
+        e2e=joined(lambda each: each.e2e),
     )
 
 
-def _widened(pooled: Percentiles, first: Percentiles, factor: float, *, own: bool) -> Percentiles:
-    wide = {key: _stretched(pair, factor) for key, pair in pooled.ci95.items()}
-    if own:
-        wide = _joined(pooled, wide, first)
-    return replace(pooled, ci95={key: (max(low, 0.0), high) for key, (low, high) in wide.items()})
+def _joined(whole: Percentiles, runs: Sequence[Percentiles]) -> Percentiles:
+    ci95 = dict(whole.ci95)
+    for name in NAMES:
+        centre = float(getattr(whole, name))
+        values = [float(getattr(each, name)) for each in runs]
+        if all(isfinite(value) and value > 0 for value in (centre, *values)):
+            ci95[name] = around(centre, ci95.get(name, (centre, centre)), *values)
+    return replace(whole, ci95=ci95)
 
 
-def _stretched(pair: Interval, factor: float) -> Interval:
-    middle, reach = (pair[0] + pair[1]) / 2, (pair[1] - pair[0]) / 2
-    return middle - factor * reach, middle + factor * reach
+def around(centre: float, own: Interval, nominal: float, slow: float, fast: float) -> Interval:
+    """``centre`` with its ``own`` interval, and as far beyond as ``slow`` and ``fast`` are from ``nominal``.
 
-
-def _joined(pooled: Percentiles, wide: Mapping[str, Interval], single: Percentiles) -> dict[str, Interval]:
-    """Both sources of spread in quadrature, each side for itself."""
-    found = dict(wide)
-    for key, (low, high) in single.ci95.items():
-        value, centre = float(getattr(single, key)), float(getattr(pooled, key))
-        between = wide.get(key, (centre, centre))
-        found[key] = (
-            centre - hypot(centre - between[0], value - low),
-            centre + hypot(between[1] - centre, high - value),
-        )
-    return found
+    >>> around(2.0, (2.0, 2.0), 1.0, 4.0, 0.5)
+    (1.0, 8.0)
+    """
+    low, high = min(slow, fast, nominal), max(slow, fast, nominal)
+    below = log(centre / own[0]) if 0 < own[0] < centre else 0.0
+    above = log(own[1] / centre) if own[1] > centre else 0.0
+    return centre * exp(-hypot(below, log(nominal / low))), centre * exp(hypot(above, log(high / nominal)))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
-from servewise.ask.experiment import Experiment, Progress, run
+from servewise.ask.experiment import Experiment, Progress, replicates_of, run
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
 from servewise.ask.rows import simulated_row, slo_rows
 from servewise.ask.serving import (
     WINDOW_S,
+    Door,
     Load,
     PolicyOptions,
     WorkloadLike,
@@ -36,16 +38,17 @@ from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.metrics.summary import RunSummary
+from servewise.plan.bracket import bracket
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.api import estimator_for
-from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
 from servewise.workload.synthetic import ClosedLoop
 
 DEFAULT_SEEDS = 5
 MOST_SEEDS = 1000
+PEEKED = 5_000  # requests whose mean lengths rank the clocks
 
 
 def simulate(
@@ -74,10 +77,10 @@ def simulate(
 
     ``workload``: a built-in name, a workload file, a trace, or a Workload; ``rate`` None: its own. ``slots``:
     sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks for the whole answer are
-    taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step costs 1 s. Replicate i
-    of ``seeds`` has seed ``seed`` + i and the i-th draw of the estimator's coefficients; intervals are as
-    ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
-    below it. ``run_dir`` gets the first replicate of each row. More than one of ``processes`` needs the caller's script
+    taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step costs 1 s. Intervals are
+    of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as ``ask.replicates``
+    says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable`` below it. ``run_dir``
+    gets the first seed's run of each row. More than one of ``processes`` needs the caller's script
     to have ``if __name__ == "__main__":``.
     """
     deployment = deploy(model, accelerator, **options)
@@ -86,24 +89,23 @@ def simulate(
     load = workload_named(workload)
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
+    whole(seeds, "seeds", most=MOST_SEEDS)
+    whole(seed, "seed", least=0)
     seeded = is_seeded(load)
     clock = UnitStep() if unit_step else estimator_for(deployment, estimator)
-    draws = () if unit_step else draws_of(deployment, estimator, seed, whole(seeds, "seeds", most=MOST_SEEDS))
-    count = seeds if seeded or draws else 1
+    servers = [_server(deployment, each, clock, load) for each in policies]
+    clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
+    count = seeds if seeded else 1
+    conditions = conditions_of(deployment, load=_load(load, rates), lengths=lengths_of(load), estimator=clock.name)
     experiment = Experiment(
-        servers=tuple(_server(deployment, each, clock, load) for each in policies),
-        clocks=tuple(draws or [clock] * count),
+        clocks=clocks,
+        replicates=replicates_of(count, bracketed=len(clocks[0]) > 1),
         workload=load,
-        seed=whole(seed, "seed", least=0),
+        seed=seed,
         longest=longest_context(deployment),
         slo=objective,
         conditions=replace(
-            conditions_of(
-                deployment,
-                load=_load(load, rates),
-                lengths=lengths_of(load),
-                estimator=clock.name,
-            ),
+            conditions,
             policy="; ".join(map(describe, policies)),
             workload=load.title,
             seeds=tuple(range(seed, seed + count)) if seeded else (seed,),
@@ -111,7 +113,7 @@ def simulate(
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
     )
-    summaries, knees = run(experiment, rates, processes, progress, seeded=seeded, drawn=bool(draws))
+    summaries, knees = run(experiment, rates, processes, progress)
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
@@ -119,18 +121,20 @@ def simulate(
         caveats=unique(
             clock.caveats
             + caveats_of(load)
-            + _traced(load, seeded=seeded, drawn=bool(draws))
+            + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + _refused(experiment)
             + _unstable(policies, rates, knees)
         ),
     )
 
 
-def draws_of(deployment: Deployment, estimator: str, seed: int, count: int) -> tuple[Estimator, ...]:
-    """``count`` clocks within the spread of the coefficients; none where the estimator has no spread."""
-    if estimator != "calibrated" or deployment.engine == "ideal":
-        return ()
-    return calibrated_draws(deployment, seed=seed, count=count)
+def _clocks(deployment: Deployment, estimator: str, server: Server, load: Load, seed: int) -> tuple[Server, ...]:
+    """``server`` by its nominal clock, and by the slow and the fast one where the coefficients have a spread."""
+    shapes = list(islice(Door(shapes_of(load, seed), longest_context(deployment)), PEEKED))
+    if not shapes:
+        raise InputError("has no request that the model's context holds", where=load.title, hint="see --max-context")
+    found = bracket(deployment, estimator, server, shapes, seed)
+    return (server,) if found is None else (server, server.timed_by(found.slow), server.timed_by(found.fast))
 
 
 def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:

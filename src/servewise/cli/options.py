@@ -60,7 +60,7 @@ def estimator_option(function: F) -> F:
 def seed_options(function: F) -> F:
     """--seed and --seeds."""
     first = click.option("--seed", type=WHOLE, default=0, show_default=True, help="The first seed.")
-    text = "Replicates, each with a seed and a draw of the coefficients of its own."
+    text = "How many seeds; a trace is the same for all."
     return first(click.option("--seeds", type=WHOLE, default=5, show_default=True, help=text)(function))
 
 

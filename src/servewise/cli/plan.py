@@ -34,7 +34,6 @@ from servewise.cli.showing import Show, answering
 @click.option("--prices", metavar="FILE", help="Your prices, TOML: h100-sxm = 2.75 (dollars an accelerator-hour).")
 @estimator_option
 @click.option("--seed", type=WHOLE, default=0, show_default=True)
-@click.option("--draws", type=WHOLE, default=4, show_default=True, help="Draws of the coefficients, for intervals.")
 @processes_option
 @click.option("--check", is_flag=True, help="Exit with 1 when nothing keeps the SLO.")
 @answering

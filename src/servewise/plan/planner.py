@@ -19,6 +19,7 @@ from math import hypot, sqrt
 from servewise.metrics.percentiles import Interval
 from servewise.metrics.slo import Slo
 from servewise.metrics.student import t_quantile
+from servewise.plan.bracket import bracket
 from servewise.plan.candidates import Candidate
 from servewise.plan.cost import Cost, cost_of
 from servewise.plan.ranking import Measure, measure, ranked
@@ -26,18 +27,19 @@ from servewise.plan.search import highest_rate
 from servewise.plan.sensitivity import CHANGES, Moved, moved
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic, typical
-from servewise.plan.weighing import Rejected, Weighed, admitted, drawn, server_of, weigh
+from servewise.plan.weighing import Rejected, Weighed, admitted, server_of, weigh
 from servewise.plan.workers import Workers
 
 FINALISTS = 3
 STRETCH = 2_000  # requests
+CLOCKS = NOMINAL, SLOW, FAST = range(3)
 Progress = Callable[[int, int], None]
 Outcome = Weighed | Rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked. ``others`` are other stretches or seeds of the traffic; coefficients are drawn ``draws`` times.
+    """What is asked. ``others`` are other stretches or seeds of the traffic, for intervals.
 
     ``prices`` are in dollars per accelerator-hour by accelerator name; one that is missing is not known.
     """
@@ -50,7 +52,6 @@ class Question:
     estimator: str = "calibrated"
     hash_block_tokens: int | None = None
     others: tuple[Traffic, ...] = ()
-    draws: int = 4
     seed: int = 0
 
 
@@ -157,22 +158,24 @@ def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], 
 def _intervals(
     workers: Workers[_Task], question: Question, outcomes: Mapping[int, Outcome], finalists: Sequence[int]
 ) -> dict[int, Interval]:
-    """95% intervals: t s of the coefficients' draws, and t s / sqrt(stretches in the traffic) of other stretches."""
-    draws = range(question.draws)
-    tasks = [(index, "draw", draw) for index in finalists for draw in (-1, *draws)]
-    tasks += [(index, "other", other) for index in finalists for other in range(len(question.others))]
+    """95% intervals: as far as the slow and the fast clock lie away, and t s / sqrt(n) of other stretches."""
+    kinds = [("clock", clock) for clock in CLOCKS] + [("other", other) for other in range(len(question.others))]
+    tasks = [(index, *kind) for index in finalists for kind in kinds]
     rates = dict(zip(tasks, workers.each(_replicate, tasks), strict=True))
+    share = len(question.others[0].requests) / len(question.traffic.requests) if question.others else 1.0
     found = {}
     for index in finalists:
-        rate = _weighed(outcomes[index]).rate_per_s
-        nominal = rates[index, "draw", -1]
-        by_draw = [rates[index, "draw", draw] for draw in draws]
-        by_other = [rates[index, "other", other] for other in range(len(question.others))]
-        share = len(question.others[0].requests) / len(question.traffic.requests) if question.others else 1.0
-        coefficients = 0.0 if by_draw == [nominal] * len(by_draw) else relative_spread(by_draw)
-        reach = hypot(coefficients, relative_spread(by_other) * sqrt(share))
-        found[index] = (max(0.0, rate * (1 - reach)), rate * (1 + reach))
+        nominal, slow, fast = (rates[index, "clock", clock] for clock in CLOCKS)
+        others = [rates[index, "other", other] for other in range(len(question.others))]
+        found[index] = _interval(_weighed(outcomes[index]).rate_per_s, nominal, slow, fast, others, share)
     return found
+
+
+def _interval(rate: float, nominal: float, slow: float, fast: float, others: Sequence[float], share: float) -> Interval:
+    sampling = relative_spread(others) * sqrt(share)
+    below = max(0.0, 1 - min(slow, fast) / nominal) if nominal else 1.0
+    above = max(0.0, max(slow, fast) / nominal - 1) if nominal else 0.0
+    return max(0.0, rate * (1 - hypot(below, sampling))), rate * (1 + hypot(above, sampling))
 
 
 def relative_spread(values: Sequence[float]) -> float:
@@ -212,15 +215,14 @@ def _whole(task: _Task, of: tuple[int, float]) -> Outcome:
 
 def _replicate(task: _Task, of: tuple[int, str, int]) -> float:
     index, kind, number = of
-    question, server, traffic = task.question, _server(task, index), task.stretch
+    question, server = task.question, _server(task, index)
     if kind == "other":
-        traffic = question.others[number]
-    elif number >= 0:
-        clocks = drawn(question.candidates[index], question.estimator, question.seed, question.draws)
-        if not clocks:
-            return _replicate(task, (index, "draw", -1))
-        server = server.timed_by(clocks[number])
-    return highest_rate(server, traffic, question.slo).rate_per_s
+        return highest_rate(server, question.others[number], question.slo).rate_per_s
+    deployment = question.candidates[index].deployment
+    clocks = bracket(deployment, question.estimator, server, question.traffic.requests, question.seed)
+    if number != NOMINAL and clocks is not None:
+        server = server.timed_by(clocks.slow if number == SLOW else clocks.fast)
+    return highest_rate(server, task.stretch, question.slo).rate_per_s
 
 
 def _changed(task: _Task, of: tuple[int, int]) -> Moved:

@@ -11,10 +11,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, isnan
+from math import ceil, hypot, isnan
 
 from servewise.metrics.percentiles import Interval
-from servewise.metrics.replicas import interval, mean
+from servewise.metrics.replicas import interval
 from servewise.plan.server import Server
 from servewise.records.columns import COMPLETED, RequestColumns
 from servewise.workload.request import Request
@@ -62,18 +62,13 @@ def knee_of(columns: RequestColumns) -> Knee:
     return _around((ended[-1] - ended[0]) / (last - first), interval([(b - a) / seconds for a, b in pairwise(ended)]))
 
 
-def together(knees: Sequence[Knee], *, shrink: bool) -> Knee:
-    """The knee of replicas: their mean, as wide as their own widths and their spread say.
-
-    ``shrink``: the spread is of seeds alone, whose mean grows certain with their number; that of coefficients does not.
-    """
-    middles = [each.middle_per_s for each in knees]
-    own = mean([(each.high_per_s - each.low_per_s) / 2 for each in knees])
-    between = interval(middles)
-    spread = (between[1] - between[0]) / 2 * (1 if shrink else len(knees) ** 0.5) if between else 0.0
-    reach = float((own**2 / (len(knees) if shrink else 1) + spread**2) ** 0.5)
-    centre = mean(middles)
-    return Knee(max(centre - reach, 0.0), centre + reach)
+def between(nominal: Knee, *others: Knee) -> Knee:
+    """The nominal knee, as wide as its own interval and the distance of the ``others`` (slow and fast clocks) say."""
+    centre = nominal.middle_per_s
+    middles = [each.middle_per_s for each in (nominal, *others)]
+    below = hypot(centre - nominal.low_per_s, centre - min(middles))
+    above = hypot(nominal.high_per_s - centre, max(middles) - centre)
+    return Knee(max(0.0, centre - below), centre + above)
 
 
 def _around(rate: float, found: Interval | None) -> Knee:

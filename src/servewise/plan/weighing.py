@@ -17,7 +17,6 @@ from servewise.plan.search import highest_rate
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic
 from servewise.steptime.api import estimator_for
-from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
 from servewise.units import format_bytes
 
@@ -117,10 +116,3 @@ def weigh(
         whole=whole,
         caveats=server.estimator.caveats,
     )
-
-
-def drawn(candidate: Candidate, estimator: str, seed: int, count: int) -> tuple[Estimator, ...]:
-    """Clocks within the spread of the candidate's coefficients; none where the estimator has none."""
-    if estimator != "calibrated" or candidate.deployment.engine == "ideal":
-        return ()
-    return calibrated_draws(candidate.deployment, seed=seed, count=count)
