@@ -172,7 +172,7 @@ def test_never_below_the_floor(step: tuple[Deployment, Estimator, StepShape]) ->
 @given(steps())
 @settings(max_examples=200, deadline=None)
 def test_parts(step: tuple[Deployment, Estimator, StepShape]) -> None:
-    """The parts are finite and not negative, and the step that they explain is the one that ``seconds`` gives."""
+    """The parts are finite, not negative, within the step, and the step is the one that ``seconds`` gives."""
     _, estimator, shape = step
     parts = estimator.step(shape)
 
@@ -180,6 +180,7 @@ def test_parts(step: tuple[Deployment, Estimator, StepShape]) -> None:
     for each in (parts.compute_s, parts.memory_s, parts.overhead_s, parts.communication_s, parts.floor_s):
         assert math.isfinite(each)
         assert each >= 0.0
+    assert max(parts.compute_s, parts.memory_s, parts.communication_s) <= parts.step_s / SLACK
     assert parts.bound in ("compute", "memory", "communication", "overhead")
 
 

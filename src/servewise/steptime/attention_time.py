@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.attention import AttentionLayer, attention_layers
 from servewise.steptime.coefficients import Coefficients, DecodeAttention
 from servewise.steptime.estimator import Line
+from servewise.steptime.lines import largest, summed
 from servewise.steptime.shape import StepShape
 from servewise.steptime.work import compute_formats
 
@@ -25,12 +24,7 @@ class AttentionTime:
 
     def lines(self, sequences: int) -> tuple[Line, ...]:
         """The lines whose maximum is the decode attention of ``sequences`` sequences, all layers."""
-        kinds = [self._layer_lines(count, layer, sequences) for count, layer in self._layers]
-        sums = [
-            Line(*(sum(each) for each in zip(*chosen, strict=True))) if chosen else Line(0.0, 0.0)
-            for chosen in product(*kinds)
-        ]
-        return tuple(line for line in sums if not any(_above(other, line) for other in sums))
+        return summed(self._layer_lines(count, layer, sequences) for count, layer in self._layers)
 
     def _layer_lines(self, count: int, layer: AttentionLayer, sequences: int) -> list[Line]:
         kernel = self._kernel(layer)
@@ -67,25 +61,15 @@ class AttentionTime:
 
     def compute_s(self, shape: StepShape) -> float:
         """Scores and weighted values alone [s]."""
-        decode = sum(
-            count
-            * (layer.decode.full * shape.decode_context_tokens + layer.decode.windowed * shape.decode_windowed_tokens)
-            for count, layer in self._layers
-        )
         *_, per_pair, per_windowed_pair = self.prefill
-        return decode / self._rate + per_pair * shape.prefill_pairs + per_windowed_pair * shape.prefill_windowed_pairs
+        prefill = per_pair * shape.prefill_pairs + per_windowed_pair * shape.prefill_windowed_pairs
+        return prefill + sum(count * self._decode_compute_s(layer, shape) for count, layer in self._layers)
 
     def memory_s(self, shape: StepShape) -> float:
         """KV, states, queries and results alone [s]."""
-        total = 0.0
-        for count, layer in self._layers:
-            kept = layer.kv_bytes * shape.decode_context_tokens
-            kept += layer.windowed_kv_bytes * shape.decode_windowed_tokens
-            kept += layer.state_bytes * shape.decode_sequences
-            total += count * kept / self._bandwidth / self._kernel(layer).kv_efficiency
         _, per_prompt, per_token, per_end, per_windowed_end, *_ = self.prefill
         return (
-            total
+            sum(count * self._decode_memory_s(layer, shape) for count, layer in self._layers)
             + per_prompt * shape.prefill_sequences
             + per_token * shape.prefill_tokens
             + per_end * shape.prefill_context_tokens
@@ -93,15 +77,24 @@ class AttentionTime:
         )
 
     def overhead_s(self, shape: StepShape) -> float:
-        """Launches [s]."""
-        decode = sum(count * self._kernel(layer).launch_s for count, layer in self._layers)
-        return (decode if shape.decode_sequences else 0.0) + (self.prefill[0] if shape.prefill_sequences else 0.0)
+        """What the kernels take beyond their arithmetic and memory: launches [s]."""
+        beyond = self.prefill[0] if shape.prefill_sequences else 0.0
+        if shape.decode_sequences:
+            for count, layer in self._layers:
+                busy = max(self._decode_memory_s(layer, shape), self._decode_compute_s(layer, shape))
+                beyond += count * (self._decode_s(layer, shape) - busy)
+        return beyond
 
+    def _decode_s(self, layer: AttentionLayer, shape: StepShape) -> float:
+        lines = self._layer_lines(1, layer, shape.decode_sequences) if shape.decode_sequences else []
+        return largest(lines, shape.decode_context_tokens, shape.decode_windowed_tokens)
 
-def _above(one: Line, other: Line) -> bool:
-    """Whether ``one`` is nowhere below ``other`` (of equal lines, the first object stands)."""
-    return (
-        one is not other
-        and all(a >= b for a, b in zip(one, other, strict=True))
-        and (one != other or id(one) < id(other))
-    )
+    def _decode_compute_s(self, layer: AttentionLayer, shape: StepShape) -> float:
+        full, windowed = layer.decode
+        return (full * shape.decode_context_tokens + windowed * shape.decode_windowed_tokens) / self._rate
+
+    def _decode_memory_s(self, layer: AttentionLayer, shape: StepShape) -> float:
+        """KV and states at the kernel's efficiency, or at the cache's where the whole kernel is faster than that."""
+        kept = layer.kv_bytes * shape.decode_context_tokens + layer.windowed_kv_bytes * shape.decode_windowed_tokens
+        kept += layer.state_bytes * shape.decode_sequences
+        return min(kept / self._bandwidth / self._kernel(layer).kv_efficiency, self._decode_s(layer, shape))

@@ -11,6 +11,7 @@ from servewise.caveats import Caveat
 from servewise.steptime.calibrated import MEMO_LIMIT, CalibratedRoofline
 from servewise.steptime.coefficients import ValidRange
 from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.lines import envelope, largest
 from servewise.steptime.shape import StepShape, decode_shape, prefill_shape
 from servewise.steptime.table_file import MeasuredStep
 
@@ -76,12 +77,8 @@ class TableEstimator:
         return known
 
     def _decode(self, shape: StepShape) -> float:
-        return max(
-            line.base_s
-            + line.per_context_token_s * shape.decode_context_tokens
-            + line.per_windowed_token_s * shape.decode_windowed_tokens
-            for line in self.decode_lines(shape.decode_sequences)
-        )
+        lines = self.decode_lines(shape.decode_sequences)
+        return largest(lines, shape.decode_context_tokens, shape.decode_windowed_tokens)
 
     def _lines(self, sequences: int) -> Iterable[Line]:
         batches = self._batches
@@ -93,13 +90,13 @@ class TableEstimator:
             return [Line(line.base_s + more, line.per_context_token_s) for line in self._hulls[-1]]
         share = (sequences - batches[at - 1]) / (batches[at] - batches[at - 1])
         pairs = product(self._hulls[at - 1], self._hulls[at])
-        return _envelope([_between(one, other, share) for one, other in pairs])
+        return envelope([_between(one, other, share) for one, other in pairs])
 
     def _growth(self, least_tokens: float) -> float:
         """Seconds that a sequence more adds beyond the largest measured batch, at equal KV tokens."""
         if len(self._batches) < 2:
             return 0.0
-        gap_s = _at(self._hulls[-1], least_tokens) - _at(self._hulls[-2], least_tokens)
+        gap_s = largest(self._hulls[-1], least_tokens, 0.0) - largest(self._hulls[-2], least_tokens, 0.0)
         return max(0.0, gap_s) / (self._batches[-1] - self._batches[-2])
 
     def _ratio(self, prefill: Sequence[MeasuredStep]) -> float:
@@ -141,26 +138,6 @@ def _hull(points: Sequence[tuple[float, float]]) -> tuple[Line, ...]:
 
 def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
     return (other[1] - one[1]) / (other[0] - one[0])
-
-
-def _at(lines: Iterable[Line], kv_tokens: float) -> float:
-    return max(line.base_s + line.per_context_token_s * kv_tokens for line in lines)
-
-
-def _envelope(lines: Iterable[Line]) -> list[Line]:
-    """The lines that are the largest somewhere from 0 KV tokens on, in order of slope."""
-    kept: list[Line] = []
-    for line in sorted(lines, key=lambda each: (each.per_context_token_s, each.base_s)):
-        while kept and _overtakes(line, kept[-1]) <= (_overtakes(kept[-1], kept[-2]) if len(kept) > 1 else 0.0):
-            kept.pop()
-        kept.append(line)
-    return kept
-
-
-def _overtakes(steep: Line, flat: Line) -> float:
-    """The KV tokens from which ``steep`` is above ``flat``."""
-    rise = steep.per_context_token_s - flat.per_context_token_s
-    return (flat.base_s - steep.base_s) / rise if rise > 0 else 0.0
 
 
 def _between(one: Line, other: Line, share: float) -> Line:
