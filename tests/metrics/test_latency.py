@@ -42,6 +42,10 @@ def test_token_gaps_of_empty_and_first_empty_requests() -> None:
         run.token_times.append(times)
     assert latency.itl_of_tokens(run).tolist() == [2.0]
     run.token_times = TokenTimes()
+    for times in ([1.0], [5.0, 7.0], [9.0]):
+        run.token_times.append(times)
+    assert latency.itl_of_tokens(run).tolist() == [2.0]
+    run.token_times = TokenTimes()
     assert latency.itl_of_tokens(run).tolist() == []
 
 
@@ -78,6 +82,17 @@ def test_prefills_in_a_row_add_up() -> None:
 def test_an_idle_server_holds_nobody_up() -> None:
     """A request decodes and ends; 100 s later another is prefilled and decodes: no gap of 100 s."""
     assert gaps([(0.0, 0.1, 1, 1, 1), (100.0, 1.0, 1, 0, 1), (101.0, 0.2, 2, 1, 1)]) == {0.1: 3}
+
+
+def test_an_idle_server_without_prefill_holds_nobody_up_either() -> None:
+    """Where prompts cost no step (the study's unit steps), idle time between two decode steps is no gap."""
+    assert gaps([(0.0, 0.1, 1, 1, 1), (100.0, 0.2, 2, 1, 1)]) == {0.1: 3}
+
+
+def test_gaps_never_outnumber_those_that_decode() -> None:
+    """A prefill gives 4 their first token, a second one 1 more; only 2 go on: 2 gaps were held up, shared 4 to 1."""
+    found = gaps([(0.0, 1.0, 1, 0, 4), (1.0, 1.0, 1, 0, 1), (2.0, 0.5, 5, 2, 2)])
+    assert found == pytest.approx({1.1: 2 * 4 / 5, 0.1: 2 * 1 / 5 + 8})
 
 
 def test_answers_of_one_token_leave_no_gap() -> None:

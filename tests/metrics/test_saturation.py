@@ -42,9 +42,9 @@ def test_overloaded_queues_grow(servers: int) -> None:
     """At load 1.3, 1,500 requests suffice; at 1.1, 6,000 do in at least 18 of 20; the growth is load - 1."""
     assert verdicts(1.3, servers, 1500)["growing"] == 20
     assert verdicts(1.1, servers, 6000)["growing"] >= 18
-    found = trend(queue(1.3, servers, 6000, 1))
-    assert found.growth_share == pytest.approx(0.3 / 1.3, abs=0.04)
-    assert found.ci95[0] < servers * 0.3 < found.ci95[1]
+    found = [trend(queue(1.3, servers, 6000, seed)) for seed in range(20)]
+    assert np.mean([each.growth_share for each in found]) == pytest.approx(0.3 / 1.3, abs=0.012)
+    assert sum(each.ci95[0] < servers * 0.3 < each.ci95[1] for each in found) >= 17
 
 
 @pytest.mark.parametrize("servers", [1, 8])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from servewise.errors import InputError
+from servewise.workload import arrivals
 from servewise.workload.arrivals import Arrivals, Constant, Gamma, Poisson, Ramp
 
 PROCESSES: list[Arrivals] = [
@@ -40,6 +41,12 @@ def test_at_rate_scales_the_same_pattern(process: Arrivals) -> None:
     assert process.at_rate(2 * process.rate_per_s).rate_per_s == pytest.approx(2 * process.rate_per_s)
     faster = first(process.at_rate(2 * process.rate_per_s), 5000)
     np.testing.assert_allclose(2 * faster, first(process, 5000), rtol=1e-9)
+
+
+def test_gaps_add_up_over_chunks() -> None:
+    """Gaps 1, 2 and then 3, 4 in the next chunk arrive at 1, 3, 6 and 10."""
+    chunks = arrivals._running_sum(iter([np.array([1.0, 2.0]), np.array([3.0, 4.0])]))
+    assert [chunk.tolist() for chunk in chunks] == [[1.0, 3.0], [6.0, 10.0]]
 
 
 def test_constant_arrivals_are_exact_multiples_of_the_gap() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -83,6 +84,22 @@ def test_prefixes_lengthen_prompts_and_chain_their_blocks() -> None:
     assert sorted(len(key) for key in groups) == [0, 6, 6, 6, 6]
     assert len({block for key in groups for block in key}) == 24
     assert shared.mean_prompt_tokens == pytest.approx(plain.mean_prompt_tokens + 80)
+
+
+def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
+    """Where a run ends changes no request before its end, prefixes included."""
+    long = Synthetic(
+        arrivals=Poisson(1),
+        prompt_lengths=Lognormal(60, 1),
+        output_lengths=Uniform(1, 9),
+        count=30_000,
+        prefix=SharedPrefix(9, 64, share=0.5),
+    )
+    for count in (1, 100, 20_000):
+        assert list(replace(long, count=count).requests(5)) == list(long.requests(5))[:count]
+    assert list(replace(long, count=None, duration_s=50.0).requests(5)) == [
+        request for request in long.requests(5) if request.arrival_s <= 50.0
+    ]
 
 
 def test_closed_loop_yields_shapes_in_order() -> None:

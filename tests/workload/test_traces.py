@@ -31,6 +31,7 @@ VLLM = (
     '{"input_toks": 17, "output_toks": 2, "arrival_time_ns": 1046926808, "hash_ids_block16": [7, 12]}\n'
 )
 VIDUR = "arrived_at,num_prefill_tokens,num_decode_tokens\n0.0,374,44\n4.314579,396,109\n"
+HEAD = "arrival_s,prompt_tokens,output_tokens\n"
 GENERIC = (
     '{"arrival_s": 10.5, "prompt_tokens": 40, "output_tokens": 3, "block_hashes": ["a", "b"]}\n'
     '{"arrival_s": 11.0, "prompt_tokens": 33, "output_tokens": 4}\n'
@@ -156,6 +157,14 @@ def test_out_of_order_is_refused_with_its_line_and_sorted_when_asked(tmp_path: P
     assert [each.code for each in trace.caveats] == ["trace-sorted"]
 
 
+def test_sorting_keeps_ties_in_the_files_order(tmp_path: Path) -> None:
+    """Of 400 rows in four moments, those of one moment stay in the order in which they stand."""
+    lines = [f"{9 - row % 4},{row + 1},1\n" for row in range(400)]
+    trace = load_trace(write(tmp_path, HEAD + "".join(lines)), sort=True)
+    prompts = [r.prompt_tokens for r in trace.requests(0)]
+    assert prompts == [row + 1 for moment in (3, 2, 1, 0) for row in range(moment, 400, 4)]
+
+
 def test_sorting_moves_blocks_with_their_requests(tmp_path: Path) -> None:
     """After sorting, each request still has its own blocks."""
     lines = MOONCAKE.splitlines(keepends=True)
@@ -163,7 +172,6 @@ def test_sorting_moves_blocks_with_their_requests(tmp_path: Path) -> None:
     assert [r[2:] for r in backwards.requests(0)] == [r[2:] for r in rows(write(tmp_path, MOONCAKE, "m"))]
 
 
-HEAD = "arrival_s,prompt_tokens,output_tokens\n"
 RUNS = '{{"arrival_ms": 0, "prompt_tokens": 1000, "output_tokens": 5, "block_runs_512": {}}}\n'
 OBJECT = '{{"arrival_s": {}, "prompt_tokens": {}, "output_tokens": {}}}\n'
 
