@@ -4,10 +4,10 @@ Question: how far is the predicted KV pool from the one that an engine reports a
 tokens or concurrency at most 5%, p90 at most 15%. Predicted from stated inputs only; the log's own weights, activation,
 graph and KV figures never enter. Every row that is left out is printed with its reason.
 
-Fitted are five constants (memory outside the framework: growth, all in use, collectives over PCIe and over switched
-links, a device that shares the host's memory), each the median of logged figures (kv_constants.csv), and one is assumed
-(graphs). They are checked twice: each row without the evidence of its own source, and all rows with evidence from
-outside the table alone.
+Fitted are seven constants (memory outside the framework: growth, all in use, collectives over PCIe and over switched
+links, a device that shares the host's memory; the estimate of a CUDA graph on one GPU and on several), each the median
+of logged figures (kv_constants.csv). They are checked twice: each row without the evidence of its own source, and all
+rows with evidence from outside the table alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.accuracy.kv_rows import (
 from benchmarks.record import save, table
 
 MEDIAN_BAR, P90_BAR = 0.05, 0.15
-FITTED = ("growth", "in_use", "pcie", "switched", "unified")
+FITTED = ("growth", "in_use", "pcie", "switched", "unified", "graph", "split_graph")
 
 
 def main() -> None:
@@ -49,7 +49,14 @@ def main() -> None:
     print_excluded(rows, plan["excluded"])
     print("\nlogs that are not in the table:")
     print_outcomes(further)
-    figures = {"all": summary(outcomes), **checks(rows, plan["case"]), "further": summary(further)}
+    stock = [each for each in outcomes if not plan["case"][each.id].get("own_kernels")]
+    figures = {
+        "all": summary(outcomes),
+        "without builds of own kernels": summary(stock),
+        **checks(rows, plan["case"]),
+        "further": summary(further),
+    }
+    print_eras(outcomes)
     print()
     for name, each in figures.items():
         print_summary(name, each)
@@ -82,6 +89,17 @@ def print_misses(outcomes: Sequence[Outcome], causes: Mapping[str, str]) -> None
     print(f"\n{len(missed)} of {len(outcomes)} rows above {P90_BAR:.0%}:")
     for each in missed:
         print(f"  {each.id} {each.error:+.1%}: {causes.get(each.id, 'cause not known')}")
+
+
+def print_eras(outcomes: Sequence[Outcome]) -> None:
+    """The errors by engine and era."""
+    eras = dict.fromkeys(each.era for each in outcomes)
+    errors = {era: [abs(each.error) for each in outcomes if each.era == era] for era in sorted(eras)}
+    print("\nby engine and era:")
+    table(
+        ["profile", "rows", "median error", "largest"],
+        [[era, len(each), f"{np.median(each):.1%}", f"{max(each):.1%}"] for era, each in errors.items()],
+    )
 
 
 def print_excluded(rows: Mapping[str, Row], excluded: Mapping[str, str]) -> None:
@@ -138,6 +156,7 @@ def _row(each: Outcome) -> dict[str, object]:
     return {
         "id": each.id,
         "what": each.what,
+        "profile": each.era,
         "unit": each.unit,
         "logged": each.logged,
         "predicted": each.predicted,

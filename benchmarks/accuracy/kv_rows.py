@@ -13,7 +13,7 @@ from typing import Any
 from servewise.deployment.capacity import KvCapacity, kv_capacity
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.deployment.engine import EngineProfile, engine_profile
-from servewise.deployment.pool import rank_kv_bytes_per_sequence
+from servewise.deployment.pool import pool_block_tokens, rank_kv_bytes_per_sequence
 from servewise.hardware.accelerator import Accelerator, Quantity
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
@@ -36,6 +36,7 @@ class Outcome:
     logged: float
     predicted: float
     of_memory: float
+    era: str
 
     @property
     def error(self) -> float:
@@ -71,8 +72,8 @@ def further_row(case: Case) -> Row:
 
 def outcome(name: str, row: Row, case: Case, profile: EngineProfile | None = None) -> Outcome:
     """The row's prediction beside its log."""
-    deployment = deployment_of(row, case)
-    unit = case.get("target", "tokens")
+    deployment = deployment_of(with_stated(row, case), case)
+    unit, era = case.get("target", "tokens"), engine_profile(case["engine"]).name
     capacity = kv_capacity(without_context_demand(deployment), profile)
     pool = capacity.kv_budget_bytes if isinstance(capacity, KvCapacity) else 0.0
     what = f"{row['model'].split('/')[-1][:30]}, {row['n_gpu']} x {row['gpu'][:14]}, {case['engine']}"
@@ -84,7 +85,12 @@ def outcome(name: str, row: Row, case: Case, profile: EngineProfile | None = Non
         logged = float(row["kv_tokens"])
         predicted = capacity.kv_tokens if isinstance(capacity, KvCapacity) else 0.0
     gap = pool * (1 - logged / predicted) if predicted else 0.0
-    return Outcome(name, what, unit, logged, predicted, gap / deployment.accelerator.memory_bytes)
+    return Outcome(name, what, unit, logged, predicted, gap / deployment.accelerator.memory_bytes, era)
+
+
+def with_stated(row: Row, case: Case) -> Row:
+    """The row with settings that its source states and the table does not."""
+    return {**row, **{name: str(value) for name, value in case.get("stated", {}).items()}}
 
 
 def fits_as_logged(row: Row, case: Case) -> bool:
@@ -95,15 +101,20 @@ def fits_as_logged(row: Row, case: Case) -> bool:
 
 
 def logged_concurrency(row: Row) -> float:
-    """Sequences of the longest length that the logged pool holds."""
-    return float(row["max_concurrency_x"] or float(row["kv_avail_gib_per_gpu"]) / float(row["kv_needed_gib"]))
+    """Sequences of the longest length that the logged pool holds; a hybrid's tokens are that times the length."""
+    if row["max_concurrency_x"]:
+        return float(row["max_concurrency_x"])
+    if row["kv_tokens"]:
+        return float(row["kv_tokens"]) / float(row["max_model_len"])
+    return float(row["kv_avail_gib_per_gpu"]) / float(row["kv_needed_gib"])
 
 
 def one_sequence(deployment: Deployment) -> float:
     """Bytes of one sequence of the longest length on one accelerator."""
     profile = engine_profile(deployment.engine)
     longest = deployment.limits.max_context_tokens or deployment.model.max_context_tokens or 1
-    return rank_kv_bytes_per_sequence(deployment, profile, longest, profile.block_tokens, 1.0)
+    block = pool_block_tokens(deployment, profile)
+    return rank_kv_bytes_per_sequence(deployment, profile, longest, block, 1.0)
 
 
 def without_context_demand(deployment: Deployment) -> Deployment:
@@ -190,4 +201,7 @@ def refitted(engine: str, evidence: Iterable[Row]) -> EngineProfile:
         changed["switched_collective_bytes"] = middle["switched"] - growth
     if profile.unified_runtime_bytes:
         changed["unified_runtime_bytes"] = middle["unified"]
+    if profile.graph_bytes_each:
+        changed["graph_bytes_each"] = middle["graph"]
+        changed["split_graph_bytes_each"] = middle["split_graph"]
     return replace(profile, **changed)  # type: ignore[arg-type]

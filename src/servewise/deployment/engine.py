@@ -69,8 +69,9 @@ class EngineProfile:
     ``value_bytes``: bytes of an activation value where the engine computes in a format of its own.
     ``embedding_on_host``: an untied input table stays in host memory. ``keeps_reduced``: torch.distributed holds on to
     every all-reduced tensor of the profile run (TORCH_NCCL_AVOID_RECORD_STREAMS was set from vLLM 0.2.6 on).
-    ``mxfp4_padding``: the multiples to which MXFP4 experts' hidden and inner widths grow when loaded. ``doubt`` says
-    what of the profile is assumed and was not checked against logs.
+    ``mxfp4_padding``: the multiples to which MXFP4 experts' hidden and inner widths grow when loaded.
+    ``index_entries_per_context``: keys of the sparse indexer that a prefill buffer holds, per token of the longest
+    context. ``doubt`` says what of the profile is assumed and was not checked against logs.
     """
 
     name: str
@@ -100,7 +101,9 @@ class EngineProfile:
     collective_bytes: float = 0.0
     switched_collective_bytes: float = 0.0
     unified_runtime_bytes: float | None = None
-    graph_bytes_per_layer: float = 0.0
+    graph_bytes_each: float = 0.0
+    split_graph_bytes_each: float = 0.0
+    index_entries_per_context: int = 0
     keeps_reduced: bool = False
     mxfp4_padding: tuple[int, ...] = ()
     windows: Windows = "windowed"

@@ -59,7 +59,8 @@ def activation_bytes(deployment: Deployment, profile: EngineProfile, stage: Stag
     value = profile.value_bytes or deployment.activations.bits / 8
     hidden = value * step.tokens * model.hidden_size
     kept = 2 * stage.layers * hidden if profile.keeps_reduced and deployment.parallelism.tensor > 1 else 0.0
-    return max(value * forward, stage.last * (sampling + hidden)) + kept
+    workspace = index_workspace_bytes(deployment, profile)
+    return max(value * forward, stage.last * (sampling + hidden)) + kept + workspace
 
 
 def _layer_width(hidden: int, group: Layers, deployment: Deployment) -> float:
@@ -75,16 +76,38 @@ def _feed_forward_width(hidden: int, feed_forward: FeedForward, tensor: int) -> 
 
 
 def graph_bytes(deployment: Deployment, profile: EngineProfile) -> float:
-    """Memory of captured CUDA graphs: layers x captured batch sizes x bytes each [bytes].
+    """Memory of captured CUDA graphs as the engine estimates it: graphs x bytes each, more where devices are joined.
 
-    Sizes are 1, 2, 4, every eighth to 256 and every sixteenth above, up to twice the sequences, 512 at most
-    (vllm/config/compilation.py, v0.12).
+    Piecewise graphs are captured up to twice the sequences, full ones up to the sequences, 512 at most
+    (vllm/config/compilation.py, v0.12; "Profiling CUDA graph memory: PIECEWISE=51, FULL=35" at 256 sequences).
     """
     if not deployment.limits.cuda_graphs:
         return 0.0
-    largest = min(2 * largest_step(deployment, profile).sequences, 512)
-    sizes = 3 + min(largest, 256) // 8 + max(0, largest - 256) // 16
-    return sizes * deployment.model.layer_count * profile.graph_bytes_per_layer
+    sequences = largest_step(deployment, profile).sequences
+    graphs = captured_sizes(2 * sequences) + captured_sizes(sequences)
+    joined = deployment.parallelism.tensor > 1
+    return graphs * (profile.split_graph_bytes_each if joined else profile.graph_bytes_each)
+
+
+def captured_sizes(largest: int) -> int:
+    """Batch sizes up to ``largest`` that vLLM captures: 1, 2, 4, every eighth to 256, every sixteenth to 512.
+
+    >>> captured_sizes(512), captured_sizes(256), captured_sizes(2048)
+    (51, 35, 51)
+    """
+    within = min(largest, 512)
+    small = sum(size <= within for size in (1, 2, 4))
+    return small + min(within, 256) // 8 + max(0, within - 256) // 16
+
+
+def index_workspace_bytes(deployment: Deployment, profile: EngineProfile) -> float:
+    """The buffer in which a sparse indexer gathers keys of a prefill: 40 x the longest context x 132 B in vLLM.
+
+    Source: vllm/v1/attention/backends/mla/indexer.py get_max_prefill_buffer_size, v0.11.
+    """
+    context = deployment.limits.max_context_tokens or deployment.model.max_context_tokens or 0
+    keys = [each.extra_kv_bytes_per_token for _, each in deployment.model.attentions() if each.attended_tokens]
+    return profile.index_entries_per_context * context * max(keys, default=0)
 
 
 def runtime_bytes(deployment: Deployment, profile: EngineProfile) -> float:

@@ -10,6 +10,9 @@ from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import EngineProfile
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, WeightPart
 from servewise.modelspec.weights import part_bytes, part_parameters, part_precision, weight_bytes
+from servewise.precision import FORMATS
+
+MXFP4_BLOCK = 32  # values that share a scale (OCP MX v1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +126,27 @@ def _rank_experts(deployment: Deployment, profile: EngineProfile, feed_forward: 
     held = math.ceil(feed_forward.experts / (split.tensor * split.data)) if split.expert else feed_forward.experts
     one = feed_forward.expert_parameters / parts
     if profile.mxfp4_padding and deployment.stored_weights.name == "mxfp4":
-        one = padded_expert(deployment.model.hidden_size, one, profile.mxfp4_padding)
+        hidden, whole = deployment.model.hidden_size, feed_forward.expert_parameters
+        one = padded_expert(hidden, whole, parts, profile.mxfp4_padding)
     return held * one
 
 
-def padded_expert(hidden: int, parameters: float, multiples: tuple[int, ...]) -> float:
-    """Parameters of a gated expert of hidden x inner, both widths grown to multiples as MXFP4 kernels want them.
+def padded_expert(hidden: int, parameters: int, parts: int, multiples: tuple[int, ...]) -> float:
+    """Parameters of one of ``parts`` of a gated expert, its widths grown to multiples as MXFP4 kernels want them.
 
-    inner = parameters / (3 hidden + 2), the biases of gate and up among them. Source:
-    vllm/model_executor/layers/quantization/mxfp4.py create_weights, the Marlin path, v0.10.1; other kernels pad less
-    (gpt-oss-120b loads as 65.97 GiB with Marlin, 64.38 with Triton).
+    inner = parameters / (3 hidden) is a whole number of blocks of 32 unless there are biases, which stay in 16 bits and
+    count as 16 / 4.25 values each. Source: vllm/model_executor/layers/quantization/mxfp4.py create_weights, the Marlin
+    path, v0.10.1; other kernels pad less (gpt-oss-120b loads as 65.97 GiB with Marlin, 64.38 with Triton).
 
-    >>> padded_expert(2880, 3 * 2880 * 2880 + 3 * 2880, (256, 128)) == 3 * 3072 * 2944
+    >>> padded_expert(2880, 3 * 2880 * 2880, 1, (256, 128)) == 3 * 3072 * 2944
     True
     """
-    inner = math.floor(parameters / (3 * hidden + 2))
-    wide, deep = (
-        math.ceil(width / multiple) * multiple for width, multiple in zip((hidden, inner), multiples, strict=True)
-    )
-    return float(max(3 * wide * deep, parameters))
+    has_biases = bool(parameters % (3 * hidden * MXFP4_BLOCK))
+    inner = parameters // (3 * hidden + 2) if has_biases else parameters // (3 * hidden)
+    widths = zip((hidden, math.ceil(inner / parts)), multiples, strict=True)
+    wide, deep = (math.ceil(size / multiple) * multiple for size, multiple in widths)
+    biases = (2 * deep + wide) * 16 / FORMATS["mxfp4"].bits if has_biases else 0.0
+    return max(3 * wide * deep + biases, parameters / parts)
 
 
 def _rotary_bytes(deployment: Deployment, profile: EngineProfile) -> float:
