@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -140,6 +141,17 @@ def test_shortage_says_what_would_fit() -> None:
     assert "a context of at most about 2,905 tokens" in caveat.cure
     assert "fp8 weights" in caveat.cure
     assert "more than 1 x test-gpu" in caveat.cure
+
+
+def test_cures_cure() -> None:
+    """Each number in the cure of a refusal, taken by itself, makes gpt-oss-120b fit on the H100."""
+    refused = served("gpt-oss-120b", "h100-sxm", "vllm-0.10.1", Limits())
+    cure = kv_capacity(refused).caveats[0].cure
+    sequences, share = re.findall(r"at most (\d+) sequences|utilisation of ([\d.]+)", cure)
+    told = (Limits(max_sequences=int(sequences[0])), Limits(memory_utilization=float(share[1])))
+
+    assert all(kv_capacity(replace(refused, limits=limits)).fits for limits in told)
+    assert not kv_capacity(replace(refused, limits=Limits(max_sequences=int(sequences[0]) + 2))).fits
 
 
 def test_blocks_are_whole() -> None:

@@ -185,9 +185,7 @@ def _does_not_fit(deployment: Deployment, profile: EngineProfile, stage: StageBu
         weight_bytes=stage.terms["weights"],
         kv_bytes_per_token=stage.bytes_per_token,
         breakdown=_breakdown(deployment, stage, max(0.0, stage.pool_bytes)),
-        caveats=shortage_caveats(
-            deployment, profile.doubt, stage.short_by_bytes, stage.pool_bytes, stage.bytes_per_token
-        ),
+        caveats=shortage_caveats(deployment, profile, stage.short_by_bytes, stage.pool_bytes, stage.bytes_per_token),
     )
 
 

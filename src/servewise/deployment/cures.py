@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
+from servewise.deployment.engine import EngineProfile
+from servewise.deployment.reserves import activation_bytes, largest_step, memory_utilization
+from servewise.deployment.shard import pipeline_stages
 from servewise.units import format_bytes
+
+MOST_UTILIZATION = 0.97  # above it graphs and fragments that no profile counts find no room
 
 
 def shortage_caveats(
-    deployment: Deployment, doubt: str, short_by_bytes: float, pool_bytes: float, bytes_per_token: float
+    deployment: Deployment, profile: EngineProfile, short_by_bytes: float, pool_bytes: float, bytes_per_token: float
 ) -> tuple[Caveat, ...]:
-    """What would make it fit: fewer context tokens where some fit at all, smaller weights, more accelerators."""
+    """What would make it fit, each alone where it is a number: fewer tokens or sequences, a larger share; or less."""
     message = f"{format_bytes(short_by_bytes)} short on each accelerator"
-    cures = (*_fewer_tokens(deployment, pool_bytes, bytes_per_token), *_smaller(deployment), _more(deployment))
-    return (Caveat("does-not-fit", message, "; or ".join(cures)), *_doubtful(doubt))
+    cures = (
+        *_fewer_tokens(deployment, pool_bytes, bytes_per_token),
+        *_fewer_sequences(deployment, profile, short_by_bytes),
+        *_larger_share(deployment, profile, short_by_bytes),
+        *_smaller(deployment),
+        _more(deployment),
+    )
+    return (Caveat("does-not-fit", message, "; or ".join(cures)), *_doubtful(profile.doubt))
+
+
+def _fewer_sequences(deployment: Deployment, profile: EngineProfile, short_by_bytes: float) -> tuple[str, ...]:
+    """Sampling's part of the activations is by the most sequences that are told to the engine."""
+    row = deployment.model.vocab_size * profile.logit_bytes
+    now = largest_step(deployment, profile).sequences
+    fewer = now - math.ceil(short_by_bytes / row) if row else 0
+    if fewer < 1 or profile.logit_rows_are_tokens or "activations" not in profile.inside_share + profile.before_share:
+        return ()
+    *_, last = pipeline_stages(deployment.model.layer_count, deployment.parallelism.pipeline)
+    told = replace(deployment, limits=replace(deployment.limits, max_sequences=fewer))
+    freed = activation_bytes(deployment, profile, last) - activation_bytes(told, profile, last)
+    return (f"at most {fewer:,} sequences at once instead of {now:,}",) if freed >= short_by_bytes else ()
+
+
+def _larger_share(deployment: Deployment, profile: EngineProfile, short_by_bytes: float) -> tuple[str, ...]:
+    share = memory_utilization(deployment, profile)
+    needed = share + short_by_bytes / deployment.accelerator.memory_bytes
+    if share == 1 or needed > MOST_UTILIZATION:
+        return ()
+    return (f"a memory utilisation of {math.ceil(needed * 100) / 100:.2f} instead of {share:.3g}",)
 
 
 def _fewer_tokens(deployment: Deployment, pool_bytes: float, bytes_per_token: float) -> tuple[str, ...]:
