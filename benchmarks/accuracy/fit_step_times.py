@@ -258,10 +258,19 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def text(found: Mapping[str, Any]) -> str:
+    """The file's text: one line an entry, so that a refit shows in the diff."""
+    parts = []
+    for name, value in found.items():
+        lines = ",\n  ".join(json.dumps(each) for each in value) if isinstance(value, list) else ""
+        parts.append(f'"{name}": [\n  {lines}\n ]' if lines else f'"{name}": {json.dumps(value)}')
+    return "{\n " + ",\n ".join(parts) + "\n}\n"
+
+
 def main() -> None:
     """Fit, and write the file."""
     measured = rows()
-    OUTPUT.write_text(json.dumps(document(measured, rotate(measured)), indent=1) + "\n", "utf-8")
+    OUTPUT.write_text(text(document(measured, rotate(measured))), "utf-8")
     sys.stdout.write(f"{len(measured)} rows fitted, {OUTPUT.name} written\n")
 
 

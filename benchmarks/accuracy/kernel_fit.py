@@ -27,7 +27,7 @@ from servewise.steptime.work import compute_formats
 Array = np.ndarray[Any, np.dtype[np.float64]]
 T = TypeVar("T")
 SOFT = 0.05  # residuals beyond 5% of the step count linearly: a few irregular kernels must not bend the fit
-KNOTS = tuple(4.0**k for k in range(6, 16))  # 4 KiB to 1 GiB
+KNOTS = tuple(2.0**k for k in range(12, 31))  # 4 KiB to 1 GiB
 
 
 @dataclass(frozen=True)
