@@ -50,7 +50,13 @@ def _plan(answer: Answer) -> Headline:
     deployment = recommended.get("deployment") or winner.get("deployment")
     words = text(recommended.get("text")) or f"Serve it on {title_of(deployment)}."
     binds = text(recommended.get("binds")) or text(winner.get("bound"))
-    return Headline(words, f"What binds: {sentence(binds)}" if binds else "", numbers)
+    return Headline(sentence(words), _binding(binds), numbers)
+
+
+def _binding(words: str) -> str:
+    if not words:
+        return ""
+    return sentence(words) if "binds" in words else f"What binds: {sentence(words)}"
 
 
 def _closest(result: Row) -> Headline:

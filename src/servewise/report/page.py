@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from servewise.caveats import unique
 from servewise.report.captions import caption, caveat_lines, condition_pairs
 from servewise.report.charts.figure import Figure
 from servewise.report.figures import figures_of
@@ -17,6 +16,7 @@ from servewise.report.table import Table
 from servewise.report.tables import tables_of
 
 HALF_WIDTH = 68  # characters: tables no wider stand two abreast
+FIRST_CAVEATS = 4  # or all of the leading answer's
 OPEN_ROWS = 15  # longer tables start folded
 MOST_ROWS = 2_000
 
@@ -76,6 +76,7 @@ class Page:
     subtitle: str
     lead: Headline | None
     caveats: tuple[tuple[str, str], ...]
+    more_caveats: tuple[tuple[str, str], ...]
     sections: tuple[SectionView, ...]
     conditions: tuple[ConditionsView, ...]
     command: str
@@ -83,15 +84,20 @@ class Page:
 
 
 def page_of(sections: Sequence[Section], *, title: str, command: str | None = None) -> Page:
-    """The page of ``sections``: the plan's answer first, or the first that has a headline."""
+    """The page of ``sections``: the plan's answer leads, or the first that has a headline."""
     leading = _leading(sections)
+    ordered = [section for section in sections if section is leading]
+    ordered += [section for section in sections if section is not leading]
+    caveats = caveat_lines(caveats_of(ordered))
+    first = max(len(leading.answer.caveats) if leading else 0, min(len(caveats), FIRST_CAVEATS))
     return Page(
         title=clean(title),
         subtitle=caption(leading.answer.conditions) if leading else "",
         lead=headline(leading.answer) if leading else None,
-        caveats=tuple(caveat_lines(unique(caveats_of(sections)))),
-        sections=tuple(_section(index, section, section is leading) for index, section in enumerate(sections, start=1)),
-        conditions=_conditions(sections),
+        caveats=tuple(caveats[:first]),
+        more_caveats=tuple(caveats[first:]),
+        sections=tuple(_section(index, section, section is leading) for index, section in enumerate(ordered, start=1)),
+        conditions=_conditions(ordered),
         command=clean(command or ""),
         version=_version(),
     )

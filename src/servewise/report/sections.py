@@ -80,15 +80,16 @@ def _named(name: str, answer: Answer) -> tuple[Section, ...]:
 
 
 def _parts(answer: Answer) -> tuple[Section, ...]:
-    """The answers within an answer's result, where there are any; its own caveats go to the first."""
+    """The answers within an answer's result, where there are any; caveats of its own alone go to the first."""
     found = answer.result.get("sections", answer.result)
     if not isinstance(found, Mapping):
         return ()
     named = {str(name): _answer(value) for name, value in found.items()}
     parts = [each for name, inner in named.items() if inner is not None for each in _named(name, inner)]
-    if parts and answer.caveats:
+    own = [caveat for caveat in answer.caveats if not any(caveat in part.answer.caveats for part in parts)]
+    if parts and own:
         first = parts[0].answer
-        merged = Answer(first.command, first.conditions, first.result, unique((*answer.caveats, *first.caveats)))
+        merged = replace(first, caveats=unique((*own, *first.caveats)))
         parts[0] = Section(parts[0].title, merged)
     return tuple(parts)
 

@@ -67,8 +67,13 @@ def size(value: object) -> str:
 
 
 def rate(value: object) -> str:
-    """A rate per second, the unit being in the heading."""
-    return figure(value)
+    """A rate per second with three digits, the unit being in the heading.
+
+    >>> rate(12.0), rate(803.2), rate(0.954), rate(0)
+    ('12.0', '803', '0.954', '0')
+    """
+    found = number(value)
+    return f"{found:#.3g}" if found is not None and 1e-4 <= abs(found) < 100 else figure(value)
 
 
 def percent(value: object) -> str:
@@ -91,7 +96,9 @@ def dollars(value: object) -> str:
         return UNKNOWN
     if abs(found) >= _READABLE:
         return f"${found:.2e}"
-    return f"${found:,.0f}" if abs(found) >= 1000 else f"${found:,.2f}" if abs(found) >= 1 else f"${found:.3g}"
+    if abs(found) >= 1:
+        return f"${found:,.0f}" if abs(found) >= 1000 else f"${found:,.2f}"
+    return f"${found:#.3g}" if abs(found) >= 1e-4 else f"${found:.3g}"
 
 
 def times(value: object) -> str:
@@ -132,7 +139,7 @@ def by_key(key: str, value: object) -> str:
     """``value`` in the unit that its key ends in (CONTRACT: ``_s``, ``_bytes``, ``_tokens``, ``_usd``, ``_per_s``).
 
     >>> by_key("step_s", 0.0138), by_key("goodput_per_s", 2.5), by_key("kv_tokens", 4096)
-    ('13.8 ms', '2.5', '4,096')
+    ('13.8 ms', '2.50', '4,096')
     """
     if key.endswith(("_per_s", "_rate")):
         return rate(value)

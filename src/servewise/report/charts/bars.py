@@ -48,7 +48,7 @@ def cost_chart(costs: Sequence[Cost]) -> str:
 
 
 def _wrapped(name: str) -> str:
-    return "\n".join(textwrap.wrap(short(name, 3 * _NAME_WIDTH), _NAME_WIDTH))
+    return "\n".join(textwrap.wrap(name, _NAME_WIDTH, max_lines=3, placeholder=" …"))
 
 
 def _costs(axes: Axes, costs: Sequence[Cost], names: Sequence[str]) -> None:

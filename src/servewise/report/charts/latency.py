@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+LANE = 0.03  # of the axes' height, for each policy's knee
 _LOG_FROM = 8  # a larger spread of values is drawn on a logarithmic axis
 
 
@@ -62,15 +63,17 @@ def latency_chart(
 def _plot(axes: Axes, metric: str, lines: Sequence[LatencyLine], limit_s: float | None, in_steps: bool) -> None:
     for index, line in enumerate(lines):
         _line(axes, index, line)
+        _knee(axes, index, line)
     values = [point.value_s for line in lines for point in line.points] + ([limit_s] if limit_s else [])
     rates = [point.rate_per_s for line in lines for point in line.points]
+    room = LANE * len(lines) if any(line.knee_per_s for line in lines) else 0.0
     tick = count_tick if in_steps else seconds_tick
     if max(values) > _LOG_FROM * min(values):
         log_axis(axes, "y", values, tick)
-        axes.set_ylim(min(values) * 0.7, max(values) * 1.6)
+        axes.set_ylim(min(values) * 0.7, max(values) * (max(values) / min(values)) ** room * 1.4)
     else:
         linear_axis(axes, "y", tick)
-        axes.set_ylim(0, max(values) * 1.15)
+        axes.set_ylim(0, max(values) * (1.12 + room))
     linear_axis(axes, "x", count_tick)
     axes.set_xlim(0, max(rates) * 1.02)
     named(axes, "Requests per step" if in_steps else "Requests per second", f"{metric} (steps)" if in_steps else metric)
@@ -106,9 +109,19 @@ def _line(axes: Axes, index: int, line: LatencyLine) -> None:
     ]
     if len(band) > 1:
         xs, lows, highs = zip(*band, strict=True)
-        axes.fill_between(xs, lows, highs, color=colour, alpha=0.16, linewidth=0)
-    if line.knee_per_s:
-        axes.axvspan(*line.knee_per_s, color=colour, alpha=0.14, linewidth=0, zorder=0)
+        axes.fill_between(xs, lows, highs, color=colour, alpha=0.13, linewidth=0)
+
+
+def _knee(axes: Axes, index: int, line: LatencyLine) -> None:
+    """A bar along the top over the rates between which the policy saturates; each policy has its lane."""
+    if not line.knee_per_s:
+        return
+    low, high = line.knee_per_s
+    lane = 1.0 - (index + 0.5) * LANE
+    axes.fill_between(
+        [low, max(high, low * 1.005)], lane - 0.35 * LANE, lane + 0.35 * LANE, transform=axes.get_xaxis_transform(),
+        color=palette.colour(index), alpha=0.55, linewidth=0, zorder=2,
+    )  # fmt: skip
 
 
 def _limit(axes: Axes, limit_s: float, words: str) -> None:

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 _PREFIXES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def seconds_tick(value: float, _position: object = None) -> str:
     """A time on an axis: 20 ms, 1 s, 300 s."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= size * 0.999:
-            return f"{value / size:.4g} {unit}"
+            return f"{_plain(value / size)} {unit}"
     return "0" if value == 0 else f"{value:.0e} s"
 
 
@@ -24,7 +28,7 @@ def count_tick(value: float, _position: object = None) -> str:
     """A count on an axis: 8, 512, 16k, 2M."""
     for size, unit in _PREFIXES:
         if abs(value) >= size * 0.999:
-            return f"{value / size:.4g}{unit}"
+            return f"{_plain(value / size)}{unit}"
     return f"{value:.0e}".replace("e-0", "e-") if 0 < value < 1e-3 else f"{value:.4g}"
 
 

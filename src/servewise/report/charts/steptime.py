@@ -54,7 +54,7 @@ def _plot(axes: Axes, points: Sequence[StepPoint], ridges: Sequence[Ridge]) -> N
         ("step", [point.step_s for point in points], palette.colour(0), "-", 2.2, "o"),
     )
     for _, values, colour, dash, width, mark in lines:
-        axes.plot(batches, values, color=colour, linestyle=dash, linewidth=width, marker=mark or None)
+        axes.plot(batches, values, color=colour, linestyle=dash, linewidth=width, marker=mark or None, clip_on=False)
     inside = [ridge for ridge in ridges if ridge.batch <= batches[-1] * 4]
     log_axis(axes, "x", [*batches, *(ridge.batch for ridge in inside)], binary_tick, base=2)
     log_axis(axes, "y", times, seconds_tick)

@@ -8,7 +8,7 @@ from servewise.report.charts.figure import Figure
 from servewise.report.figures.pick import table_behind
 from servewise.report.figures.precision import precision_figures
 from servewise.report.reading import distinct, plottable, rows, text
-from servewise.report.tables.plan import title_of
+from servewise.report.tables.plan import short_titles
 
 _MOST_RATIO = 1e3
 
@@ -19,9 +19,11 @@ def figures(answer: Answer) -> list[Figure]:
 
 
 def _cost(answer: Answer) -> list[Figure]:
+    ranking = rows(answer.result, "ranking")
+    titles, _ = short_titles([row.get("deployment") for row in ranking])
     costs = [
-        Cost(title_of(row.get("deployment")), usd)
-        for row in rows(answer.result, "ranking")
+        Cost(title, usd)
+        for title, row in zip(titles, ranking, strict=True)
         if (usd := plottable(row.get("usd_per_million_output_tokens")))
     ]
     if not costs:

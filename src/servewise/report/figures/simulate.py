@@ -38,7 +38,7 @@ def _latencies(answer: Answer, group: str, metrics: dict[str, str], *, in_steps:
         if len({point.rate_per_s for line in lines for point in line.points}) < 2:
             continue
         svg = latency_chart(f"{name} {at}", lines, limit_s=limits.get((metric, at)), in_steps=in_steps)
-        note = "Bands are 95% intervals; shaded rates are where a policy stops keeping up."
+        note = "Bands are 95% intervals; bars along the top mark where each policy saturates."
         drawn.append(Figure(f"{name} {at} against the arrival rate", svg, answer.conditions, table, note))
     return drawn
 

@@ -9,7 +9,7 @@ from servewise.report.charts.figure import Figure
 from servewise.report.charts.speculation import SpeedupLine, acceptance_chart, batch_chart, speculation_chart
 from servewise.report.figures.pick import table_behind
 from servewise.report.reading import Row, distinct, plottable, rows, text
-from servewise.report.wording import figure
+from servewise.report.wording import UNKNOWN, figure
 
 _MOST_LINES = 7
 
@@ -65,11 +65,11 @@ def _batches(answer: Answer) -> list[Figure]:
 
 def _acceptances(answer: Answer) -> list[Figure]:
     found = rows(answer.result, "by_acceptance")
-    costs = distinct([text(row.get("draft_cost")) for row in found])[:_MOST_LINES]
+    costs = distinct([figure(row.get("draft_cost")) for row in found])[:_MOST_LINES]
     lines = [
         SpeedupLine(
-            f"draft cost {cost}" if cost else "",
-            _points([row for row in found if text(row.get("draft_cost")) == cost], "acceptance"),
+            f"draft cost {cost}" if cost != UNKNOWN else "",
+            _points([row for row in found if figure(row.get("draft_cost")) == cost], "acceptance"),
         )
         for cost in costs
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, rate, seconds, size, times
@@ -21,11 +23,25 @@ def title_of(deployment: object) -> str:
     return found or ", ".join(text(parts.get(name)) for name in _PARTS if text(parts.get(name))) or UNKNOWN
 
 
+def short_titles(deployments: Sequence[object]) -> tuple[list[str], str]:
+    """The deployments' titles without the parts (between commas) that all share, and those parts.
+
+    >>> short_titles(["1 x H100, fp8 weights, vllm", "2 x L4, fp8 weights, vllm"])
+    (['1 x H100', '2 x L4'], 'fp8 weights, vllm')
+    """
+    split = [title_of(each).split(", ") for each in deployments]
+    if len(split) < 2:
+        return [", ".join(parts) for parts in split], ""
+    shared = [part for part in split[0][1:] if all(part in parts[1:] for parts in split)]
+    return [", ".join(part for part in parts if part not in shared) for parts in split], ", ".join(shared)
+
+
 def _ranking(result: Row) -> Table:
     places = {id(row): place for place, row in enumerate(rows(result, "ranking"), start=1)}
+    titles, shared = short_titles([row.get("deployment") for row in rows(result, "ranking")])
     columns = (
         Column("#", lambda row: str(places[id(row)])),
-        Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
+        Column("Deployment", lambda row: titles[places[id(row)] - 1], prose=True),
         Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
         Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
         Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
@@ -35,14 +51,25 @@ def _ranking(result: Row) -> Table:
         Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
         Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
         Column("KV peak", lambda row: percent(row.get("kv_peak_share")), wide=True),
-        Column("Bound by", lambda row: text(row.get("bound"), UNKNOWN), prose=True),
+        Column("Bound by", _bound, prose=True),
     )
-    return build("Deployments, best first", columns, rows(result, "ranking"), marks=lambda row: _first(places[id(row)]))
+    return build(
+        "Deployments, best first",
+        columns,
+        rows(result, "ranking"),
+        note=f"All: {shared}." if shared else "",
+        marks=lambda row: _first(places[id(row)]),
+    )
 
 
 def _interval(pair: object) -> str:
     ends = [number(each) for each in items(pair)]
     return f"{rate(ends[0])} to {rate(ends[1])}" if len(ends) == 2 and None not in ends else UNKNOWN
+
+
+def _bound(row: Row) -> str:
+    bound = text(row.get("bound"), UNKNOWN)
+    return bound.upper() if bound == "slo" else bound
 
 
 def _first(place: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from servewise.report.reading import Row, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.tables.latency import latency_columns, policy, standing, throughput_columns
-from servewise.report.wording import UNKNOWN, rate
+from servewise.report.wording import UNKNOWN, figure, rate
 
 _UNSTABLE = "* unstable: its latencies grow with the length of the run."
 
@@ -20,7 +20,7 @@ def _runs(result: Row) -> Table:
     unit_step = result.get("unit_step") is True
     columns = (
         Column("Policy", policy, prose=True),
-        Column("Rate/s", lambda row: rate(row.get("rate_per_s"))),
+        Column("Rate/s", lambda row: figure(row.get("rate_per_s"))),
         *latency_columns(unit_step=unit_step),
         *throughput_columns(),
     )
