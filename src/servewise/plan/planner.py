@@ -23,7 +23,7 @@ from servewise.plan.bracket import bracket
 from servewise.plan.candidates import Candidate
 from servewise.plan.cost import Cost, cost_of
 from servewise.plan.ranking import Measure, measure, ranked
-from servewise.plan.search import highest_rate
+from servewise.plan.search import PRECISION, highest_rate
 from servewise.plan.sensitivity import CHANGES, Moved, moved
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic, typical
@@ -32,7 +32,8 @@ from servewise.plan.workers import Workers
 
 FINALISTS = 3
 STRETCH = 2_000  # requests
-CLOCKS = NOMINAL, SLOW, FAST = range(3)
+SLOW, FAST = range(2)
+SCREENING = 0.03  # precision of the search on a stretch
 Progress = Callable[[int, int], None]
 Outcome = Weighed | Rejected
 
@@ -80,7 +81,12 @@ def find_plan(question: Question, processes: int = 1, progress: Progress | None 
         _verify(workers, task, outcomes, by)
         order = _order(question, outcomes, by)
         intervals = _intervals(workers, question, outcomes, order[:FINALISTS])
-        changes = list(workers.each(_changed, [(order[0], each) for each in range(len(CHANGES))])) if order else []
+        changes = (
+            [(order[0], each, _weighed(outcomes[order[0]]).stretch_rate_per_s) for each in range(len(CHANGES))]
+            if order
+            else []
+        )
+        moves = tuple(workers.each(_changed, changes))
     best = [_weighed(outcomes[index]) for index in order]
     return Planned(
         ranking=tuple(best),
@@ -88,7 +94,7 @@ def find_plan(question: Question, processes: int = 1, progress: Progress | None 
         intervals={rank: intervals[index] for rank, index in enumerate(order) if index in intervals},
         rejected=tuple(each for each in outcomes.values() if isinstance(each, Rejected)),
         by=by,
-        sensitivity=tuple(changes),
+        sensitivity=moves,
         stretch_requests=len(stretch.requests),
         simulations=sum(each.runs for each in outcomes.values() if isinstance(each, Weighed)),
     )
@@ -146,28 +152,29 @@ def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], 
         todo = [index for index in top if not _weighed(outcomes[index]).whole]
         if not todo:
             return
-        guesses = [_weighed(outcomes[index]).rate_per_s * ratio for index in todo]
-        for index, guess, found in zip(
-            todo, guesses, workers.each(_whole, list(zip(todo, guesses, strict=True))), strict=True
-        ):
+        rates = [_weighed(outcomes[index]).rate_per_s for index in todo]
+        tasks = [(index, rate * ratio, rate) for index, rate in zip(todo, rates, strict=True)]
+        for (index, _, rate), found in zip(tasks, workers.each(_whole, tasks), strict=True):
             outcomes[index] = found
             if isinstance(found, Weighed):
-                ratio = min(1.0, ratio * found.rate_per_s / guess)
+                ratio = min(1.0, found.rate_per_s / rate)
 
 
 def _intervals(
     workers: Workers[_Task], question: Question, outcomes: Mapping[int, Outcome], finalists: Sequence[int]
 ) -> dict[int, Interval]:
     """95% intervals: as far as the slow and the fast clock lie away, and t s / sqrt(n) of other stretches."""
-    kinds = [("clock", clock) for clock in CLOCKS] + [("other", other) for other in range(len(question.others))]
-    tasks = [(index, *kind) for index in finalists for kind in kinds]
+    kinds = [("clock", SLOW), ("clock", FAST)] + [("other", other) for other in range(len(question.others))]
+    tasks = [(index, *kind, _weighed(outcomes[index]).stretch_rate_per_s) for index in finalists for kind in kinds]
     rates = dict(zip(tasks, workers.each(_replicate, tasks), strict=True))
     share = len(question.others[0].requests) / len(question.traffic.requests) if question.others else 1.0
     found = {}
     for index in finalists:
-        nominal, slow, fast = (rates[index, "clock", clock] for clock in CLOCKS)
-        others = [rates[index, "other", other] for other in range(len(question.others))]
-        found[index] = _interval(_weighed(outcomes[index]).rate_per_s, nominal, slow, fast, others, share)
+        each = _weighed(outcomes[index])
+        nominal = each.stretch_rate_per_s
+        slow, fast = (rates[index, "clock", clock, nominal] for clock in (SLOW, FAST))
+        others = [rates[index, "other", other, nominal] for other in range(len(question.others))]
+        found[index] = _interval(each.rate_per_s, nominal, slow, fast, others, share)
     return found
 
 
@@ -203,32 +210,47 @@ def _screen(task: _Task, index: int) -> Outcome:
     server = admitted(candidate, question.traffic, question.slo, question.estimator, question.hash_block_tokens)
     if isinstance(server, Rejected):
         return server
-    return weigh(candidate, server, task.stretch, question.slo, whole=task.stretch is question.traffic)
+    whole = task.stretch is question.traffic
+    precision = PRECISION if whole else SCREENING
+    return weigh(candidate, server, task.stretch, question.slo, precision=precision, whole=whole)
 
 
-def _whole(task: _Task, of: tuple[int, float]) -> Outcome:
-    index, guess = of
+def _whole(task: _Task, of: tuple[int, float, float]) -> Outcome:
+    index, guess, on_stretch = of
     question = task.question
-    server = _server(task, index)
-    return weigh(question.candidates[index], server, question.traffic, question.slo, guess_per_s=guess, whole=True)
+    return weigh(
+        question.candidates[index],
+        _server(task, index),
+        question.traffic,
+        question.slo,
+        guess_per_s=guess,
+        stretch_rate_per_s=on_stretch,
+        whole=True,
+    )
 
 
-def _replicate(task: _Task, of: tuple[int, str, int]) -> float:
-    index, kind, number = of
+def _replicate(task: _Task, of: tuple[int, str, int, float]) -> float:
+    index, kind, number, guess = of
     question, server = task.question, _server(task, index)
     if kind == "other":
-        return highest_rate(server, question.others[number], question.slo).rate_per_s
+        return highest_rate(server, question.others[number], question.slo, guess).rate_per_s
     deployment = question.candidates[index].deployment
     clocks = bracket(deployment, question.estimator, server, question.traffic.requests, question.seed)
-    if number != NOMINAL and clocks is not None:
-        server = server.timed_by(clocks.slow if number == SLOW else clocks.fast)
-    return highest_rate(server, task.stretch, question.slo).rate_per_s
+    if clocks is None:
+        return guess
+    server = server.timed_by(clocks.slow if number == SLOW else clocks.fast)
+    return highest_rate(server, task.stretch, question.slo, guess).rate_per_s
 
 
-def _changed(task: _Task, of: tuple[int, int]) -> Moved:
-    index, number = of
+def _changed(task: _Task, of: tuple[int, int, float]) -> Moved:
+    index, number, before = of
     question = task.question
-    change = CHANGES[number]
     return moved(
-        question.candidates[index], change, task.stretch, question.slo, question.estimator, question.hash_block_tokens
+        question.candidates[index],
+        CHANGES[number],
+        before,
+        task.stretch,
+        question.slo,
+        question.estimator,
+        question.hash_block_tokens,
     )

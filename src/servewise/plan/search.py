@@ -1,9 +1,9 @@
 """The highest rate at which a server keeps the SLO, by bisection below its saturation.
 
 The saturation rate, measured on a backlog, is the ceiling: above it a queue grows without end, and a run that still
-keeps the SLO is only too short to show it. From there downwards in steps until the SLO holds, then halves (in the
-logarithm) until the rates that hold and fail are within ``PRECISION``. Runs that cannot keep the SLO any more end
-early. The rate that is returned was itself seen to hold.
+keeps the SLO is only too short to show it. From there, or from a guess, in steps until the SLO holds on one side and
+fails on the other, then by halves (in the logarithm) until the two are within the wanted precision. Runs that cannot
+keep the SLO any more end early. The rate that is returned was itself seen to hold.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from servewise.plan.traffic import Traffic
 from servewise.simulate.run import Run
 
 PRECISION = 0.02
-STEP_DOWN = 0.7
+FIRST_STEP, STEP_DOWN = 0.87, 0.7  # below a rate that fails: after a guess, and then on
+STEP_UP = 1.1
 LOWEST = 0.01  # of the saturation rate: below it requests hardly meet
-FILLINGS = 4  # of the slots by the backlog
+FILLINGS = 2  # of the slots by the backlog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +64,17 @@ class Trial:
         return held
 
 
-def highest_rate(server: Server, traffic: Traffic, slo: Slo, guess_per_s: float | None = None) -> Highest:
+def highest_rate(
+    server: Server, traffic: Traffic, slo: Slo, guess_per_s: float | None = None, precision: float = PRECISION
+) -> Highest:
     """The highest rate of ``traffic`` at which ``server`` keeps ``slo``; ``guess_per_s`` is tried first."""
     knee = saturation(server, traffic.requests, FILLINGS)
     trial = Trial(server, traffic, slo)
     ceiling = knee.middle_per_s
     rate = 0.0
     if ceiling > 0:
-        start = ceiling * 0.95 if guess_per_s is None else min(guess_per_s, ceiling * 0.999)
-        low, high = _bracket(trial, start, ceiling)
-        rate = _halve(trial, low, high) if low > 0 else 0.0
-    assert trial.last is not None or ceiling == 0
+        low, high = _bracket(trial, guess_per_s, ceiling)
+        rate = _halve(trial, low, high, precision) if low > 0 else 0.0
     run = trial.last[1] if trial.last else server.run(())
     return Highest(
         rate_per_s=rate,
@@ -85,24 +86,30 @@ def highest_rate(server: Server, traffic: Traffic, slo: Slo, guess_per_s: float 
     )
 
 
-def _bracket(trial: Trial, start: float, ceiling: float) -> tuple[float, float]:
-    """(a rate that holds or 0, one that does not), from ``start`` down, or up to ``ceiling``."""
+def _bracket(trial: Trial, guess: float | None, ceiling: float) -> tuple[float, float]:
+    """(a rate that holds or 0, one that does not or the ceiling)."""
+    start = ceiling * 0.95 if guess is None else min(guess, ceiling * 0.99)
     if trial.holds(start):
-        low, high = start, min(start * 1.05, ceiling)
-        while high < ceiling and trial.holds(high):
-            low, high = high, min(high * (high / low) ** 2, ceiling)
-        return low, high
-    high, step = start, 0.95 if start < ceiling * 0.9 else STEP_DOWN
+        return _upwards(trial, start, ceiling)
+    high, step = start, STEP_DOWN if guess is None else FIRST_STEP
     while high > ceiling * LOWEST:
         low = high * step
         if trial.holds(low):
             return low, high
-        high, step = low, max(step * step, STEP_DOWN)
+        high, step = low, STEP_DOWN
     return 0.0, high
 
 
-def _halve(trial: Trial, low: float, high: float) -> float:
-    while high > low * (1 + PRECISION):
+def _upwards(trial: Trial, low: float, ceiling: float) -> tuple[float, float]:
+    high, step = min(low * STEP_UP, ceiling), STEP_UP
+    while high < ceiling and trial.holds(high):
+        step *= step
+        low, high = high, min(high * step, ceiling)
+    return low, high
+
+
+def _halve(trial: Trial, low: float, high: float, precision: float) -> float:
+    while high > low * (1 + precision):
         middle = sqrt(low * high)
         low, high = (middle, high) if trial.holds(middle) else (low, middle)
     return low

@@ -37,13 +37,21 @@ class Moved:
 
 
 def moved(
-    candidate: Candidate, change: Change, traffic: Traffic, slo: Slo, estimator: str, hash_block_tokens: int | None
+    candidate: Candidate,
+    change: Change,
+    before_per_s: float,
+    traffic: Traffic,
+    slo: Slo,
+    estimator: str,
+    hash_block_tokens: int | None,
 ) -> Moved:
-    """How far the highest rate of ``candidate`` moves with ``change``."""
-    before = _rate(candidate, traffic, slo, estimator, hash_block_tokens)
+    """How far the highest rate of ``candidate`` moves with ``change`` from ``before_per_s``, found on ``traffic``."""
     other = traffic.longer(change.factor) if change.input == "lengths" else traffic
-    after = _rate(changed(candidate, change), other, slo, estimator, hash_block_tokens)
-    return Moved(change, after / before if before else 0.0)
+    server = server_of(changed(candidate, change), estimator, hash_block_tokens)
+    if not isinstance(server, Server):
+        return Moved(change, 0.0)
+    guess = before_per_s / change.factor if change.input == "lengths" else before_per_s * change.factor
+    return Moved(change, highest_rate(server, other, slo, guess).rate_per_s / before_per_s)
 
 
 def changed(candidate: Candidate, change: Change) -> Candidate:
@@ -57,8 +65,3 @@ def changed(candidate: Candidate, change: Change) -> Candidate:
     else:
         return candidate
     return replace(candidate, deployment=replace(candidate.deployment, accelerator=other))
-
-
-def _rate(candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str, hash_block_tokens: int | None) -> float:
-    server = server_of(candidate, estimator, hash_block_tokens)
-    return highest_rate(server, traffic, slo).rate_per_s if isinstance(server, Server) else 0.0

@@ -13,7 +13,7 @@ from servewise.plan.binding import Binding, binding_of
 from servewise.plan.bounds import least_violations
 from servewise.plan.candidates import Candidate
 from servewise.plan.saturation import Knee
-from servewise.plan.search import highest_rate
+from servewise.plan.search import PRECISION, highest_rate
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic
 from servewise.steptime.api import estimator_for
@@ -40,11 +40,13 @@ class Rejected:
 class Weighed:
     """A candidate that keeps the SLO up to ``rate_per_s``; ``whole`` says whether the whole traffic was run.
 
-    ``summary``, ``binding`` are of the run at that rate; ``runs`` counts the simulations that it took.
+    ``stretch_rate_per_s`` is what it reached on the typical stretch. ``summary`` and ``binding`` are of the run at
+    ``rate_per_s``; ``runs`` counts the simulations that it took.
     """
 
     candidate: Candidate
     rate_per_s: float
+    stretch_rate_per_s: float
     summary: RunSummary
     knee: Knee
     binding: Binding
@@ -98,10 +100,12 @@ def weigh(
     slo: Slo,
     *,
     guess_per_s: float | None = None,
+    precision: float = PRECISION,
+    stretch_rate_per_s: float | None = None,
     whole: bool,
 ) -> Weighed | Rejected:
     """The highest rate at which ``server`` keeps ``slo`` on ``traffic``, or that there is none."""
-    found = highest_rate(server, traffic, slo, guess_per_s)
+    found = highest_rate(server, traffic, slo, guess_per_s, precision)
     if found.rate_per_s <= 0:
         broken = slo.violations(found.summary)
         why = f"not even at {found.lowest_per_s:.3g} requests/s: {broken[0]}" if broken else "no request completes"
@@ -109,6 +113,7 @@ def weigh(
     return Weighed(
         candidate=candidate,
         rate_per_s=found.rate_per_s,
+        stretch_rate_per_s=found.rate_per_s if stretch_rate_per_s is None else stretch_rate_per_s,
         summary=found.summary,
         knee=found.knee,
         binding=binding_of(server, found.run),
