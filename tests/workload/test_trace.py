@@ -69,6 +69,17 @@ def test_tiling_repeats_one_mean_gap_after_the_end() -> None:
     assert all(a.arrival_s <= b.arrival_s for a, b in itertools.pairwise(made))
 
 
+def test_chunks_of_a_long_trace_join() -> None:
+    """A trace longer than a chunk, repeated and cut, yields every row once, in order, with its own blocks."""
+    count = 20_000
+    long = trace([float(i) for i in range(count)], [[i, count] for i in range(count)])
+    made = list(long.tiled(count + 17_000).requests(0))
+    assert [r.serial for r in made] == list(range(count + 17_000))
+    assert [r.arrival_s for r in made] == [float(i) for i in range(count + 17_000)]
+    assert [r.prompt_tokens for r in made] == [i % count + 1 for i in range(count + 17_000)]
+    assert [r.block_hashes[0] for r in made] == [i % count + i // count * (count + 1) for i in range(count + 17_000)]
+
+
 def test_tiles_are_other_users_unless_asked() -> None:
     """Each repetition has blocks of its own; with ``fresh_blocks=False`` the same prompts come again."""
     once = trace([0, 1], [[0, 1], [0, 2]])

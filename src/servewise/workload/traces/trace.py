@@ -19,6 +19,7 @@ from servewise.workload.request import Request
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+CHUNK = 16_384  # rows turned into Python objects at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,19 +110,21 @@ class Trace:
         rows, left = len(self.recorded), len(self)
         period = float(self.recorded.arrival_s[-1]) * rows / max(rows - 1, 1)
         for tile in counting():
-            yield from self._tile(tile, period * tile, min(left, rows))
+            for first in range(0, min(left, rows), CHUNK):
+                yield from self._part(tile, period * tile, slice(first, min(first + CHUNK, left, rows)))
             left -= rows
             if left <= 0:
                 return
 
-    def _tile(self, tile: int, start_s: float, rows: int) -> Iterator[Request]:
-        part = self.recorded
-        times = ((part.arrival_s[:rows] + start_s) * self.scale).tolist()
-        lengths = part.prompt_tokens[:rows].tolist(), part.output_tokens[:rows].tolist()
+    def _part(self, tile: int, start_s: float, rows: slice) -> Iterator[Request]:
+        """The requests of ``rows`` in repetition ``tile``, which begins at ``start_s`` of the trace's own time."""
+        whole = self.recorded
+        times = ((whole.arrival_s[rows] + start_s) * self.scale).tolist()
+        lengths = whole.prompt_tokens[rows].tolist(), whole.output_tokens[rows].tolist()
         blocks = self._blocks(tile, rows) if self.hash_block_tokens else repeat(())
-        return map(Request, counting(tile * len(part)), times, *lengths, blocks)
+        return map(Request, counting(tile * len(whole) + rows.start), times, *lengths, blocks)
 
-    def _blocks(self, tile: int, rows: int) -> Iterator[tuple[int, ...]]:
+    def _blocks(self, tile: int, rows: slice) -> Iterator[tuple[int, ...]]:
         shift = tile * self.recorded.distinct_blocks if self.fresh_blocks else 0
-        blocks, offsets = self.recorded.blocks, self.recorded.offsets[: rows + 1].tolist()
+        blocks, offsets = self.recorded.blocks, self.recorded.offsets[rows.start : rows.stop + 1].tolist()
         return (tuple((blocks[start:end] + shift).tolist()) for start, end in pairwise(offsets))
