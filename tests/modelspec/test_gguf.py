@@ -221,3 +221,46 @@ def test_mutated_headers_parse_or_are_refused(data: st.DataObject) -> None:
 
         assert found.parameters > 0
         assert weight_bytes(found) > 0
+
+
+VALUES = st.one_of(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 70),
+    st.booleans(),
+    st.text(max_size=5),
+    st.floats(width=32),
+    st.lists(st.integers(-3, 40), min_size=1, max_size=4),
+)
+KEYS = [
+    *(
+        f"{{}}.{name}"
+        for name in ("block_count", "embedding_length", "expert_count", "expert_used_count", "rope.dimension_count")
+    ),
+    *(
+        f"{{}}.attention.{name}"
+        for name in ("head_count", "head_count_kv", "key_length", "value_length", "sliding_window")
+    ),
+    *(f"{{}}.attention.{name}" for name in ("kv_lora_rank", "key_length_swa", "sliding_window_pattern")),
+    *(f"{{}}.ssm.{name}" for name in ("inner_size", "state_size", "group_count", "conv_kernel")),
+    "{}.nextn_predict_layers",
+    "split.count",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(["llama", "gpt-oss", "gemma3", "llama4", "deepseek2", "qwen3next"]), st.data())
+def test_any_metadata_is_read_or_refused(architecture: str, data: st.DataObject) -> None:
+    """Metadata of any kind under the names that are read gives a model or an InputError."""
+    metadata = {key.replace("llama.", f"{architecture}."): value for key, value in LLAMA.items()}
+    metadata["general.architecture"] = architecture
+    for key in data.draw(st.lists(st.sampled_from(KEYS), max_size=4)):
+        metadata[key.format(architecture)] = data.draw(VALUES)
+    tensors = llama_tensors()
+    if data.draw(st.booleans()):
+        tensors["blk.0.ssm_in.weight"] = ((64, 128), F16)
+        tensors["blk.1.ffn_up_exps.weight"] = ((64, 96, 4), MXFP4)
+    with contextlib.suppress(InputError):
+        found = model(metadata, tensors)
+
+        assert kv_bytes_per_token(found, BF16) >= 0
+        assert found.active_parameters <= found.parameters

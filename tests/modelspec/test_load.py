@@ -84,6 +84,27 @@ def test_a_safetensors_index_gives_the_bytes(folder: Path) -> None:
     assert weight_bytes(load_model(str(folder))) == 123456
 
 
+def test_a_single_safetensors_gives_the_bytes(folder: Path) -> None:
+    """Without an index the size is what stands behind the header of model.safetensors."""
+    header = b'{"w":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]}}'
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(6))
+
+    assert weight_bytes(load_model(str(folder))) == 6
+
+
+def test_modelopt_settings_beside_the_config_are_read(folder: Path) -> None:
+    """hf_quant_config.json applies where config.json has no quantization_config."""
+    (folder / "hf_quant_config.json").write_text(
+        '{"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}'
+    )
+
+    assert load_model(str(folder)).weights.name == "fp8"
+
+    (folder / "hf_quant_config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"hf_quant_config\.json"):
+        load_model(str(folder))
+
+
 @pytest.mark.parametrize("index", ["[]", '{"metadata": 3}', '{"metadata": {"total_size": -1}}', '{"metadata": {}}'])
 def test_an_index_without_a_size_is_passed_over(folder: Path, index: str) -> None:
     """An index that states no size leaves the counted bytes."""

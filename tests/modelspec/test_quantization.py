@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from servewise.errors import InputError
 from servewise.modelspec.hf_config import parse_config
 from servewise.modelspec.load import load_model
+from servewise.modelspec.quantization import METHODS
 from servewise.modelspec.spec import ModelSpec, WeightPart
 from servewise.modelspec.weights import part_bytes, part_parameters, weight_bytes
 from servewise.units import GIB
@@ -89,12 +93,28 @@ def test_excluded_modules_keep_their_dtype(key: str, listed: list[str], left: se
         assert sizes[part] == counts[part] * (2 if part in left else 1)
 
 
+def test_mixed_precision_gives_each_part_its_own() -> None:
+    """ModelOpt's mixture: fp8 attention, nvfp4 experts, the rest at 16 bits."""
+    layers = {f"model.layers.{layer}.self_attn.q_proj": {"quant_algo": "FP8"} for layer in range(4)}
+    layers |= {f"model.layers.{layer}.mlp.experts.0.up_proj": {"quant_algo": "NVFP4"} for layer in range(4)}
+
+    model = stored(quant_method="modelopt", quant_algo="MIXED_PRECISION", quantized_layers=layers)
+
+    sizes, counts = part_bytes(model), part_parameters(model)
+    assert model.weights.name == "nvfp4"
+    assert sizes[WeightPart.ATTENTION] == counts[WeightPart.ATTENTION]
+    assert sizes[WeightPart.EXPERTS] == counts[WeightPart.EXPERTS] * 4.5 / 8
+    assert sizes[WeightPart.FEED_FORWARD] == counts[WeightPart.FEED_FORWARD] * 2
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
         ({"quant_method": "quip"}, "quip"),
         ({}, "quant_method"),
-        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "MIXED_PRECISION"),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "quantized_layers"),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {"a": {}}}, "quant_algo"),
+        ({"quant_method": "modelopt", "quant_algo": "W2A2"}, "W2A2"),
         ({"quant_method": "gptq"}, "bits"),
         ({"quant_method": "gptq", "bits": 7}, "7-bit"),
         ({"quant_method": "gptq", "bits": "4"}, "bits"),
@@ -108,6 +128,41 @@ def test_unknown_settings_are_refused(settings: dict[str, Any], named: str) -> N
     """What is not known about the weights is refused by name, never taken for 16 bits."""
     with pytest.raises(InputError, match=named):
         stored(**(settings or {"anything": 1}))
+
+
+KEYS = [
+    "quant_method",
+    "quant_algo",
+    "bits",
+    "w_bit",
+    "group_size",
+    "config_groups",
+    "ignore",
+    "exclude_modules",
+    "quantized_layers",
+    "load_in_4bit",
+    "bnb_4bit_use_double_quant",
+    "modules_to_not_convert",
+]
+SETTINGS = st.dictionaries(
+    st.sampled_from(KEYS),
+    st.sampled_from([*METHODS, "NVFP4", "MIXED_PRECISION", 4, -1, 0, True, None, [], ["re:["], [3], {}, 1e9])
+    | st.dictionaries(
+        st.sampled_from(["group_0", "lm_head", "experts"]),
+        st.dictionaries(
+            st.sampled_from(["weights", "quant_algo", "input_activations"]),
+            st.sampled_from(["FP8", None, {"num_bits": 4}, {"num_bits": 8, "type": "float"}, {"num_bits": "x"}, 3]),
+        )
+        | st.integers(),
+    ),
+)
+
+
+@given(SETTINGS)
+def test_any_settings_are_read_or_refused(settings: dict[str, Any]) -> None:
+    """No quantization_config ends in anything but a format of 1 to 64 bits or an InputError."""
+    with contextlib.suppress(InputError):
+        assert 1 <= stored(**settings).weights.bits <= 64
 
 
 def test_gpt_oss_parts_are_those_of_its_model_card() -> None:

@@ -61,6 +61,7 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
         dtype=storage.dtype,
         quantised_parameters=_quantised(network.layers, table, storage, tied),
         quantised_parts=storage.parts if storage.weights != storage.dtype else None,
+        part_formats=tuple(storage.formats.items()),
         source=source,
         uncounted=_uncounted(outer, network, tower),
         tower_parameters=tower or 0,

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from servewise.errors import InputError, UnknownName, nearest_names
 from servewise.modelspec.catalogue import Entry, by_hub_id, by_name, entries
+from servewise.modelspec.checkpoint import MOST_CONFIG_BYTES, opened, read_folder, read_text
 from servewise.modelspec.gguf import MAGIC
 from servewise.modelspec.gguf_model import read_gguf
-from servewise.modelspec.hf_config import parse_config, parse_text, read_json
+from servewise.modelspec.hf_config import parse_config, parse_text
 from servewise.modelspec.spec import ModelSpec
 
-MOST_CONFIG_BYTES = 2**25  # a real config.json is under 1 MB
-MOST_INDEX_BYTES = 2**28
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-INDEX = "model.safetensors.index.json"
 
 
 def load_model(name_or_path: str, *, hub_cache: Path | None = None) -> ModelSpec:
@@ -62,10 +58,10 @@ def _existing(path: Path) -> Path | None:
 
 def _from_path(path: Path) -> ModelSpec:
     if path.is_dir():
-        return _from_folder(path, name=path.resolve().name)
+        return read_folder(path, name=path.resolve().name)
     if not path.is_file():
         raise InputError("neither a file nor a folder", where=str(path))
-    with _opened(path) as file:
+    with opened(path) as file:
         start = file.read(len(MAGIC))
     if start == MAGIC:
         return read_gguf(path)
@@ -75,29 +71,6 @@ def _from_path(path: Path) -> ModelSpec:
     return parse_text(read_text(path, MOST_CONFIG_BYTES), name=name, source=str(path), where=str(path))
 
 
-def _from_folder(folder: Path, name: str) -> ModelSpec:
-    config = folder / "config.json"
-    if not config.is_file():
-        raise InputError("no config.json in this folder", where=str(folder), hint="give the checkpoint's folder")
-    text = read_text(config, MOST_CONFIG_BYTES)
-    return with_index(parse_text(text, name=name, source=str(config), where=str(config)), folder / INDEX)
-
-
-def with_index(model: ModelSpec, index: Path) -> ModelSpec:
-    """``model`` with the exact bytes that a safetensors index states, where there is one.
-
-    Left alone where drafting layers are in the checkpoint: plain decoding does not load them.
-    """
-    if not index.is_file() or any("prediction" in each for each in model.uncounted):
-        return model
-    content = read_json(read_text(index, MOST_INDEX_BYTES), str(index))
-    metadata = content.get("metadata") if isinstance(content, dict) else None
-    total = metadata.get("total_size") if isinstance(metadata, dict) else None
-    if isinstance(total, bool) or not isinstance(total, int) or not 0 < total < 2**60:
-        return model
-    return replace(model, checkpoint_bytes=total)
-
-
 def _from_hub(hub_id: str, cache: Path) -> ModelSpec:
     entry = by_hub_id(hub_id)
     if entry is not None:
@@ -105,7 +78,7 @@ def _from_hub(hub_id: str, cache: Path) -> ModelSpec:
     base = cache / ("models--" + hub_id.replace("/", "--"))
     snapshots = [path for path in sorted(base.glob("snapshots/*")) if (path / "config.json").is_file()]
     if snapshots:
-        return _from_folder(_current(base, snapshots), name=hub_id)
+        return read_folder(_current(base, snapshots), name=hub_id)
     near = nearest_names(hub_id, [hub for each in entries().values() for hub in each.hub])
     get = f"fetch it with `hf download {hub_id} config.json`, or give the path of its config.json"
     offer = f"{get}; in the catalogue: {', '.join(near)}" if near else get
@@ -118,22 +91,3 @@ def _current(base: Path, snapshots: list[Path]) -> Path:
     reference = base / "refs" / "main"
     current = read_text(reference, 4096).strip() if reference.is_file() else ""
     return next((path for path in snapshots if path.name == current), snapshots[-1])
-
-
-def read_text(path: Path, most_bytes: int) -> str:
-    """The file's text; raises InputError where it cannot be read, is larger than ``most_bytes`` or not UTF-8."""
-    with _opened(path) as file:
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise InputError(f"larger than {most_bytes} bytes, so not a config", where=str(path))
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8 text", where=str(path)) from None
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from None

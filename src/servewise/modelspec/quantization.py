@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 from servewise.errors import InputError
 from servewise.modelspec.fields import Fields
+from servewise.modelspec.modules import excluded_parts, part_of
 from servewise.modelspec.spec import WeightPart
 from servewise.precision import FORMATS, Precision, parse_precision
 
-LAYER_PARTS = frozenset({WeightPart.ATTENTION, WeightPart.FEED_FORWARD, WeightPart.EXPERTS})
-
-# Names that the parts' matrices have in checkpoints, to be matched against lists of modules that stay unquantised.
-SAMPLE = "7"
-NUMBER = re.compile(r"\.(\d{1,6})(?=\.)")
-EXCLUSIONS = ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "llm_int8_skip_modules")
 MOST_NAME_LENGTH = 40
-MOST_REPEATS, MOST_EXPRESSIONS = 3, 256
-SAMPLES = {
-    WeightPart.ATTENTION: ("model.layers.7.self_attn.q_proj", "model.layers.7.self_attn.q_b_proj"),
-    WeightPart.FEED_FORWARD: ("model.layers.7.mlp.gate_proj", "model.layers.7.mlp.shared_experts.gate_proj"),
-    WeightPart.EXPERTS: ("model.layers.7.mlp.experts.7.gate_proj", "model.layers.7.block_sparse_moe.experts.7.w1"),
-    WeightPart.HEAD: ("lm_head",),
-}
+LAYER_PARTS = frozenset({WeightPart.ATTENTION, WeightPart.FEED_FORWARD, WeightPart.EXPERTS})
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """``weights`` is the format of ``parts``, ``dtype`` that of everything else."""
+    """``weights`` is the format of ``parts``, ``dtype`` that of everything else.
+
+    ``formats`` are the parts' own where a checkpoint mixes several; ``weights`` is then the experts' or the matrices'.
+    """
 
     weights: Precision
     dtype: Precision
     parts: frozenset[WeightPart] = field(default=LAYER_PARTS)
+    formats: Mapping[WeightPart, Precision] = field(default_factory=dict)
 
 
 def read_storage(fields: Fields, outer: Fields) -> Storage:
@@ -51,9 +43,11 @@ def read_storage(fields: Fields, outer: Fields) -> Storage:
     reader = METHODS.get(method)
     if reader is None:
         raise settings.wrong("quant_method", method or None, f"one of {', '.join(METHODS)}")
+    if settings.text("quant_algo") == "MIXED_PRECISION":
+        return _mixed(settings, dtype)
     weights, parts = reader(settings)
     layers = fields.count("num_hidden_layers", "n_layer", default=1)
-    return Storage(weights, dtype, parts - _excluded(settings, layers))
+    return Storage(weights, dtype, parts - excluded_parts(settings, layers))
 
 
 def _dtype(fields: Fields, outer: Fields) -> Precision:
@@ -65,48 +59,6 @@ def _dtype(fields: Fields, outer: Fields) -> Precision:
     if not isinstance(name, str) or len(name) > MOST_NAME_LENGTH:
         raise fields.wrong("torch_dtype", name, "the name of a number format")
     return parse_precision(name.removeprefix("torch."), where=fields.where)
-
-
-def _excluded(settings: Fields, layers: int) -> frozenset[WeightPart]:
-    """The parts that the config lists as left unquantised, in at least half of the layers."""
-    patterns = _patterns(settings, layers)
-    return frozenset(
-        part
-        for part, samples in SAMPLES.items()
-        if any(_covers(pattern, sample) for pattern in patterns for sample in samples)
-    )
-
-
-def _patterns(settings: Fields, layers: int) -> list[str]:
-    """The listed names with each layer's number replaced by the samples', so that they are few."""
-    numbers: dict[str, set[str]] = {}
-    for name in EXCLUSIONS:
-        for each in settings.listed(name) or ():
-            if isinstance(each, str):
-                found = NUMBER.search(each)
-                generic = NUMBER.sub(f".{SAMPLE}", each.replace("language_model.", ""))
-                numbers.setdefault(generic, set()).add(found[1] if found else "")
-    if sum(each.startswith("re:") for each in numbers) > MOST_EXPRESSIONS:
-        raise InputError(f"lists over {MOST_EXPRESSIONS} regular expressions", where=settings.where)
-    return [pattern for pattern, each in numbers.items() if "" in each or 2 * len(each) >= layers]
-
-
-def _covers(pattern: str, module: str) -> bool:
-    if pattern.startswith("re:"):
-        return _matches(pattern[3:], module)
-    if any(mark in pattern for mark in "*?["):
-        return fnmatchcase(module, pattern) or fnmatchcase(module, pattern + ".*")
-    return f".{pattern}." in f".{module}."
-
-
-def _matches(pattern: str, module: str) -> bool:
-    """Whether the regular expression matches; one that could take long (nested or many repeats) does not."""
-    if len(pattern) > 200 or len(re.findall(r"[*+{]", pattern)) > MOST_REPEATS or re.search(r"\)[*+{]", pattern):
-        return False
-    try:
-        return re.match(pattern, module) is not None
-    except (re.error, OverflowError, RecursionError):
-        return False
 
 
 def _fp8(_settings: Fields) -> tuple[Precision, frozenset[WeightPart]]:
@@ -184,6 +136,32 @@ def _scheme(scheme: Fields) -> Precision:
 
 
 ALGORITHMS = {"FP8": "fp8", "FP8_PB_WO": "fp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "NVFP4": "nvfp4", "MXFP4": "mxfp4"}
+
+
+def _mixed(settings: Fields, dtype: Precision) -> Storage:
+    """ModelOpt's mixture: ``quantized_layers`` gives each module's algorithm; the others keep ``dtype``."""
+    listed = settings.part("quantized_layers")
+    if listed is None or not listed.values:
+        settings.missing("quantized_layers")
+        settings.check()
+        listed = settings
+    found: dict[WeightPart, list[Precision]] = {}
+    for module in listed.values:
+        own = listed.part(module)
+        if own is not None:
+            found.setdefault(part_of(module), []).append(_modelopt(own)[0])
+    formats = {part: _mean(each) for part, each in found.items()}
+    weights = next((formats[part] for part in BY_SIZE if part in formats), dtype)
+    return Storage(weights, dtype, frozenset(formats), formats)
+
+
+BY_SIZE = (WeightPart.EXPERTS, WeightPart.FEED_FORWARD, WeightPart.ATTENTION, WeightPart.HEAD)
+
+
+def _mean(formats: list[Precision]) -> Precision:
+    """The commonest of the formats, with the mean bits of all."""
+    common = max(set(formats), key=formats.count)
+    return Precision(common.name, sum(each.bits for each in formats) / len(formats), common.compute)
 
 
 def _modelopt(settings: Fields) -> tuple[Precision, frozenset[WeightPart]]:

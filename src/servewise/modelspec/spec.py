@@ -128,7 +128,8 @@ class ModelSpec:
     the input table (with learned positions), ``head_parameters`` the output projection, 0 where it is tied.
     ``weights`` is the checkpoint's own precision for the quantised linear layers, ``dtype`` that of everything
     else; ``quantised_parameters`` says how many parameters ``weights`` applies to (None: all of them, one format), and
-    ``quantised_parts`` which (None: attention, feed-forward and experts). ``checkpoint_bytes`` is the exact size of
+    ``quantised_parts`` which (None: attention, feed-forward and experts); ``part_formats`` are the parts' own where a
+    checkpoint mixes formats. ``checkpoint_bytes`` is the exact size of
     the stored tensors where a GGUF header or a safetensors index gives it, ``stored_bytes`` the same by part (GGUF).
     ``uncounted`` names parts of the checkpoint that the counts leave out (a vision tower, layers that only draft);
     ``drafting_parameters`` are those of multi-token prediction layers and ``tower_parameters`` those of a vision tower,
@@ -149,6 +150,7 @@ class ModelSpec:
     quantised_parameters: int | None = None
     source: str = ""
     quantised_parts: frozenset[WeightPart] | None = None
+    part_formats: tuple[tuple[WeightPart, Precision], ...] = ()
     checkpoint_bytes: int | None = None
     stored_bytes: tuple[tuple[WeightPart, int], ...] = ()
     uncounted: tuple[str, ...] = ()

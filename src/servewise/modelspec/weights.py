@@ -47,6 +47,9 @@ def part_parameters(model: ModelSpec) -> dict[WeightPart, int]:
 def part_precision(model: ModelSpec, part: WeightPart, weights: Precision | None = None) -> Precision:
     """The format in which ``part`` is stored."""
     if _as_stored(model, weights):
+        own = dict(model.part_formats).get(part)
+        if own is not None:
+            return own
         low, stored = model.weights, model.quantised_parts
         parts = LAYER_PARTS if stored is None else stored
     else:
