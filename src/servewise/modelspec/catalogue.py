@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+MODELS = Path(__file__).parent / "data" / "models.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Entry:
 @lru_cache(maxsize=1)
 def entries() -> dict[str, Entry]:
     """All entries by name, in alphabetical order."""
-    text = files("servewise.modelspec").joinpath("data/models.jsonl").read_text(encoding="utf-8")
+    text = MODELS.read_text(encoding="utf-8")
     rows = (json.loads(line) for line in text.splitlines() if line)
     found = {row["name"]: Entry(**{**row, "hub": tuple(row["hub"])}) for row in rows}
     return dict(sorted(found.items()))
