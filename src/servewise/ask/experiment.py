@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from servewise.ask import replicates
 from servewise.ask.run import keep_run
 from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.conditions import Conditions
+from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
@@ -23,6 +25,13 @@ NOMINAL, SLOW, FAST = range(3)
 Progress = Callable[[int, int], None]
 Replicate = tuple[int, int]  # which clock, how far the seed is from the first
 Task = tuple[int, float, int, int]  # which policy, the rate, the replicate
+
+
+class Row(NamedTuple):
+    """The runs of one policy at one rate, and whether the first was in balance."""
+
+    summary: RunSummary
+    balance: Balance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,7 @@ class Experiment:
 
 def run(
     experiment: Experiment, rates: Sequence[float], processes: int, progress: Progress | None
-) -> tuple[dict[tuple[int, float], RunSummary], list[Knee]]:
+) -> tuple[dict[tuple[int, float], Row], list[Knee]]:
     """Every replicate of every row and knee, by as many processes as there are; then each put together."""
     policies = range(len(experiment.clocks))
     rows = [(which, rate) for which in policies for rate in rates]
@@ -72,20 +81,21 @@ def replicates_of(seeds: int, *, bracketed: bool) -> tuple[Replicate, ...]:
     return (*((NOMINAL, seed) for seed in range(seeds)), *([(SLOW, 0), (FAST, 0)] if bracketed else []))
 
 
-def _together(which: Sequence[Replicate], summaries: Sequence[RunSummary]) -> RunSummary:
-    by_clock = dict(zip(which, summaries, strict=True))
-    seeds = [summary for (clock, _), summary in by_clock.items() if clock == NOMINAL]
-    return replicates.together(seeds, by_clock.get((SLOW, 0)), by_clock.get((FAST, 0)))
+def _together(which: Sequence[Replicate], runs: Sequence[tuple[RunSummary, Balance]]) -> Row:
+    summaries = dict(zip(which, (summary for summary, _ in runs), strict=True))
+    seeds = [summary for (clock, _), summary in summaries.items() if clock == NOMINAL]
+    whole = replicates.together(seeds, summaries.get((SLOW, 0)), summaries.get((FAST, 0)))
+    return Row(whole, runs[which.index((NOMINAL, 0))][1])
 
 
-def _replicate(experiment: Experiment, task: Task) -> RunSummary:
+def _replicate(experiment: Experiment, task: Task) -> tuple[RunSummary, Balance]:
     which, rate, clock, seed = task
     source, door = source_of(experiment.workload, rate, experiment.seed + seed, experiment.longest)
     run = experiment.clocks[which][clock].run(source)
     if experiment.run_dir is not None and (clock, seed) == (NOMINAL, 0):
         _keep(experiment, run, which, rate)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
-    return replace(summary, rejected=summary.rejected + door.refused)
+    return replace(summary, rejected=summary.rejected + door.refused), trend(run.requests)
 
 
 def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:

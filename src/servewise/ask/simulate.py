@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
-from servewise.ask.experiment import Experiment, Progress, replicates_of, run
+from servewise.ask.experiment import Experiment, Progress, Row, replicates_of, run
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
 from servewise.ask.rows import simulated_row, slo_rows
@@ -37,7 +37,6 @@ from servewise.caveats import Caveat, unique
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, parse_slo
-from servewise.metrics.summary import RunSummary
 from servewise.plan.bracket import bracket
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
@@ -113,11 +112,11 @@ def simulate(
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
     )
-    summaries, knees = run(experiment, rates, processes, progress)
+    rows, knees = run(experiment, rates, processes, progress)
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
-        result=_result(policies, rates, summaries, knees, objective, unit_step=unit_step),
+        result=_result(policies, rates, rows, knees, objective, unit_step=unit_step),
         caveats=unique(
             clock.caveats
             + caveats_of(load)
@@ -172,7 +171,7 @@ def _server(deployment: Deployment, policy: Policy, clock: Estimator, load: Load
 def _result(
     policies: Sequence[Policy],
     rates: Sequence[float],
-    summaries: dict[tuple[int, float], RunSummary],
+    rows: dict[tuple[int, float], Row],
     knees: Sequence[Knee],
     slo: Slo | None,
     *,
@@ -180,7 +179,7 @@ def _result(
 ) -> dict[str, Any]:
     return {
         "rows": [
-            _row(policy, rate, summaries[which, rate], knees[which])
+            _row(policy, rate, rows[which, rate], knees[which])
             for which, policy in enumerate(policies)
             for rate in rates
         ],
@@ -193,9 +192,11 @@ def _result(
     }
 
 
-def _row(policy: Policy, rate: float, summary: RunSummary, knee: Knee) -> dict[str, Any]:
-    row = simulated_row(policy.name, rate or summary.requests_per_s, summary, slots=policy.slots)
-    return row | {"stable": rate < knee.low_per_s}
+def _row(policy: Policy, rate: float, row: Row, knee: Knee) -> dict[str, Any]:
+    summary, balance = row
+    found = simulated_row(policy.name, rate or summary.requests_per_s, summary, slots=policy.slots)
+    below = rate < knee.low_per_s and balance.verdict != "growing"
+    return found | {"stable": below, "balance": balance.verdict, "backlog_growth_per_s": balance.growth_per_s}
 
 
 def _traced(load: Load, *, seeded: bool, drawn: bool) -> tuple[Caveat, ...]:

@@ -9,6 +9,7 @@ from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import whole, wholes
+from servewise.ask.precisions import precision_rows
 from servewise.caveats import Caveat, unique
 from servewise.deployment.capacity import KvCapacity, kv_capacity, max_sequences
 from servewise.deployment.deployment import Deployment
@@ -41,7 +42,8 @@ def steptime(
 
     ``decode`` makes one token a sequence, ``prefill`` takes whole prompts of ``context`` tokens. ``tokens_per_s`` are
     of one replica: tokens made (decode) or prompt tokens taken in (prefill). ``estimator``: calibrated, ideal, or a
-    file. The ridge is where the ideal roofline's compute time reaches its memory time in decode; None: never.
+    file. ``precisions`` compare the decode step with fewer bits. The ridge is where the ideal roofline's compute time
+    reaches its memory time in decode; None: never.
     """
     deployment = deploy(model, accelerator, **options)
     batches = tuple(whole(each, "batch", most=MOST_BATCH) for each in wholes(batch, "batch"))
@@ -64,6 +66,7 @@ def steptime(
             "ridge_batch_without_kv": ridge_batch_without_kv(ideal),
             "phase": phase,
             "estimator": clock.name,
+            "precisions": precision_rows(deployment, batches[len(batches) // 2], context, estimator),
         },
         caveats=unique(clock.caveats + _beyond_memory(deployment, batches, context)),
     )

@@ -1,0 +1,43 @@
+"""What fewer bits bring: bytes of weights and cache, and the decode step's time, by precision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from servewise.deployment.deployment import Deployment
+from servewise.modelspec.kv import kv_bytes_per_token
+from servewise.modelspec.weights import weight_bytes
+from servewise.precision import FORMATS, Precision
+from servewise.steptime.api import estimator_for
+from servewise.steptime.shape import decode_shape
+
+COMPARED = (("fp8", None), ("int8", None), ("int4", None), (None, "fp8"), ("fp8", "fp8"), ("int4", "fp8"))
+
+
+def precision_rows(deployment: Deployment, batch: int, context: int, estimator: str) -> list[dict[str, Any]]:
+    """The deployment as it is and with fewer bits, decoding ``batch`` sequences of ``context`` tokens; no quality."""
+    kept = [(deployment.weights, deployment.kv)]
+    for weights, kv in COMPARED:
+        pair = (FORMATS[weights] if weights else deployment.weights, FORMATS[kv] if kv else deployment.kv)
+        if _fewer(pair, deployment) and pair not in kept:
+            kept.append(pair)
+    return [_row(replace(deployment, weights=weights, kv=kv), batch, context, estimator) for weights, kv in kept]
+
+
+def _fewer(pair: tuple[Precision | None, Precision], deployment: Deployment) -> bool:
+    weights = pair[0] or deployment.model.weights
+    return weights.bits <= deployment.stored_weights.bits and pair[1].bits <= deployment.kv.bits
+
+
+def _row(deployment: Deployment, batch: int, context: int, estimator: str) -> dict[str, Any]:
+    clock = estimator_for(deployment, estimator)
+    step_s = clock.seconds(decode_shape(batch, context, clock.window_tokens))
+    return {
+        "name": f"{deployment.stored_weights} weights, {deployment.kv} KV",
+        "weight_bytes": weight_bytes(deployment.model, deployment.weights),
+        "kv_bytes_per_token": kv_bytes_per_token(deployment.model, deployment.kv),
+        "step_s": step_s,
+        "tokens_per_s": batch / step_s,
+        "batch": batch,
+    }
