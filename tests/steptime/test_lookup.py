@@ -44,6 +44,24 @@ def test_an_unmeasured_accelerator_takes_its_kin_and_says_so() -> None:
     )
 
 
+def test_borrowed_flop_efficiency_follows_the_rates_both_chips_reach() -> None:
+    """An MI300X reaches 668 of 1,300 TFLOP/s, its kin H200 794 of 989: its products run at 0.64 of the kin's share."""
+    own, kin = (
+        coefficients_for(deployed(LLAMA_31_8B, load_accelerator(name))).coefficients for name in ("mi300x", "h200")
+    )
+
+    assert own.gemm.flop_efficiency / kin.gemm.flop_efficiency == pytest.approx((668.4 / 1300) / (794.5 / 989))
+    assert own.gemm.weight_efficiency == kin.gemm.weight_efficiency
+
+
+def test_fitted_efficiencies_agree_with_published_matmul_rates() -> None:
+    """The bf16 products fitted from engines' kernels reach what a search over shapes reached, within a tenth."""
+    shares = {"a100-80gb": 271.2 / 312, "h100-sxm": 794.5 / 989, "h200": 794.5 / 989}
+    for name, share in shares.items():
+        fitted = [e.gemm.flop_efficiency for e in shipped().entries if (e.accelerator, e.form) == (name, "bf16")]
+        assert sum(fitted) / len(fitted) == pytest.approx(share, rel=0.1)
+
+
 def test_three_numbers_are_enough() -> None:
     """Without kin the median of the measured accelerators stands in, told, with a wider spread."""
     unknown = accelerator("unknown", bandwidth=1e12, bf16=1e14)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from servewise.hardware.accelerator import FALLBACK, Accelerator
 from servewise.hardware.catalogue import catalogue
 from servewise.modelspec.spec import AttentionKind, ModelSpec
 from servewise.steptime.coefficients import AllReduce, AttentionCoefficients, Coefficients, Knot
+from servewise.steptime.matmul_rates import borrowed_share
 from servewise.steptime.shipped import Entry, Shipped, Spread, shipped
 from servewise.steptime.work import compute_formats
 
@@ -40,7 +41,8 @@ def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Fo
     """The coefficients of ``deployment``'s accelerator and engine, or of the nearest that were measured.
 
     An accelerator without measurements takes those of its ``kin`` in the catalogue, one without kin the median of all;
-    efficiencies carry over, peaks and bandwidths are its own.
+    efficiencies carry over (that of FLOPs by the shares of their peaks that both reach, where known), peaks and
+    bandwidths are its own.
     """
     table = table or shipped()
     accelerator = deployment.accelerator
@@ -55,11 +57,12 @@ def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Fo
     products, missing = _entry(table, source, engine, linear)
     kernels, absent = _entry(table, source, engine, attention)
     caveats += [each for each in (missing, absent, _beyond_llama(deployment.model)) if each]
+    share = borrowed_share(accelerator.name, source)
     spreads += [products.spread, kernels.spread][: 1 if products is kernels else 2]
     coefficients = Coefficients(
         title=f"{source}, {engine} {products.version}".strip(),
-        gemm=products.gemm,
-        attention=kernels.attention,
+        gemm=replace(products.gemm, flop_efficiency=min(1.0, products.gemm.flop_efficiency * share)),
+        attention=replace(kernels.attention, flop_efficiency=min(1.0, kernels.attention.flop_efficiency * share)),
         small=table.small,
         all_reduce=all_reduce(table, source, engine, accelerator),
         step_overhead_s=table.step_overhead_s.get(engine, 0.0),
