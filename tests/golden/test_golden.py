@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,17 @@ def test_html_of_several(golden: Golden) -> None:
     answers = {name: load_answer(path) for name, path in zip(NAMES, DOCUMENTS, strict=True) if name in ("plan", "size")}
 
     golden("several.outline", timeless(render_html(answers, title="Plan and size")))
+
+
+def test_terminal_of_several(golden: Golden) -> None:
+    """An answer made of answers prints a summary: each one's headline, the plan's ranking, every caveat once."""
+    documents = {name: load_answer(path).to_json() for name, path in zip(NAMES, DOCUMENTS, strict=True)}
+    sections = {name: documents[name] for name in ("size", "simulate", "plan", "study")}
+    whole = replace(load_answer(DOCUMENTS[0]), command="demo", result={"sections": sections}, caveats=())
+    out = io.StringIO()
+    print_answer(whole, terminal_console(out))
+
+    golden("several.txt", "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
 
 
 def timeless(page: str) -> str:

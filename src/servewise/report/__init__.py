@@ -18,10 +18,13 @@ steptime   each row: ``floor_s``; ``ridge_batch``, ``ridge_batch_without_kv``, `
 simulate   each row: ``stable``, ``itl_s``, ``e2e_s``; ``knees: [{policy, low_per_s, high_per_s}]``;
            ``slo``: the text ``ttft_p95<=1s, tpot_p95<=50ms`` or ``[{metric, percentile, limit_s}]``;
            ``unit_step: true`` where every step costs 1 s and latencies read in steps
-speculate  each row: ``batch``; ``by_acceptance: [{acceptance, draft_cost, best_k, speedup, rows?: [{k, speedup}]}]``
-prefix     ``reuse_by_depth: [{offset_tokens, hit_rate}]``, ``by_capacity: [{capacity_tokens, hit_rate}]``
+speculate  each row: ``batch``; ``by_batch: [{batch, draft_cost, best_k, speedup}]``;
+           ``by_acceptance: [{acceptance, draft_cost, best_k, speedup, rows?: [{k, speedup}]}]``; best_k 0: none pays
+prefix     ``reuse_by_depth: [{offset_tokens, hit_rate, requests}]``, ``by_capacity: [{capacity_tokens, hit_rate}]``,
+           ``terms``
 plan       ``ranking[i].deployment``: ``{title, accelerator, accelerators, parallelism, weights, kv, policy, engine}``
-           or its title as text; ``ranking[i].meets_slo``; ``rejected: [{deployment, why}]``;
+           or its title as text; ``ranking[i]``: ``replicas, ci95_max_rate_per_s, usd_per_hour, kv_peak_share``;
+           ``rejected: [{deployment, why}]``;
            ``sensitivity: [{input, change, max_rate_per_s, ratio}]`` (``change`` as text: "-10%");
            ``recommendation: {deployment, text, binds, numbers: [{label, value, unit}]}`` or null with ``closest``
            (the same shape, or text); ``slo``
@@ -29,7 +32,9 @@ plan       ``ranking[i].deployment``: ``{title, accelerator, accelerators, paral
 any        ``precisions: [{name, weight_bytes, kv_bytes_per_token, step_s, tokens_per_s, batch,
            quality?: {metric, value}}]``: quantisation's bytes against speed, drawn where present (plan, size, steptime)
 study      ``tables: [{name, rows: [{..., study, ours, agrees, tolerance}]}]``, ``all_agree``,
-           ``figures: {name: {series}}``, see ``charts/study.py``
+           each table ``title, note``, each row ``quantity, unit, study_printed, interval, note`` beside its case;
+           ``figures: {name: {title, panels: [{name, title, x_label, y_label, x_scale, y_scale,
+           series: [{name, x, y, study, interval}]}]}}``
 demo       ``sections: {name: <the document or Answer of a command>}``, or those documents directly under ``result``
 """
 

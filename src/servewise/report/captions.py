@@ -69,13 +69,13 @@ def _labelled(label: str, value: str | None) -> str:
 
 def _known(line: str) -> str:
     """The line without the parts that do not apply ("none"), nor a part said twice."""
-    parts = [part for part in line.split(", ") if part not in _ABSENT]
+    parts = [part.removesuffix(" on none") for part in line.split(", ") if part not in _ABSENT]
     return ", ".join(part for place, part in enumerate(parts) if not place or part != parts[place - 1])
 
 
 def sentence(found: str) -> str:
     """``found`` with a capital and a full stop."""
-    words = clean(found).strip()
+    words = clean(found).strip().replace("<=", "≤")
     first = words.split(" ", 1)[0]
     words = words[:1].upper() + words[1:] if first.isalpha() and first.islower() else words
     return words if not words or words.endswith((".", "!", "?", ":")) else words + "."

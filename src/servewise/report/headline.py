@@ -131,7 +131,7 @@ def _simulate(answer: Answer) -> Headline:
         if (low := number(knee.get("low_per_s"))) is not None and (high := number(knee.get("high_per_s"))) is not None
     ]
     per = "step" if result.get("unit_step") is True else "s"
-    return Headline(f"Saturates at {', '.join(knees)} requests/{per}." if knees else "")
+    return Headline(f"Saturation, in requests/{per}: {', '.join(knees)}." if knees else "")
 
 
 def _speculate(answer: Answer) -> Headline:
@@ -141,7 +141,7 @@ def _speculate(answer: Answer) -> Headline:
         return Headline("")
     if gain <= 1:
         return Headline(f"Speculation does not pay: at best {times(gain)}.", good=False)
-    return Headline(f"Draft {best} tokens at a time: {times(gain)}.")
+    return Headline(f"Draft {best} tokens at a time: {times(gain)} the speed of plain decoding.")
 
 
 def _prefix(answer: Answer) -> Headline:
@@ -161,7 +161,9 @@ def _study(answer: Answer) -> Headline:
     agree = result.get("all_agree") is True
     if not judged and not agree:
         return Headline("")
-    return Headline(f"{sum(judged)} of {len(judged)} rows of the study agree.", good=agree)
+    left = len(verdicts) - len(judged)
+    detail = f"{left} more are shown without a verdict." if left else ""
+    return Headline(f"{sum(judged)} of {len(judged)} figures of the study agree.", detail, good=agree)
 
 
 def _compare(answer: Answer) -> Headline:

@@ -24,13 +24,22 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``cells`` are rows of text under ``columns``; ``marks`` names a row's standing: good, bad or none."""
+    """``cells`` are rows of text under ``columns``; ``marks`` names a row's standing: good, bad or none.
+
+    ``grouped``: rows whose first cells begin alike belong together.
+    """
 
     title: str
     columns: tuple[Column, ...]
     cells: tuple[tuple[str, ...], ...]
     note: str = ""
     marks: tuple[str, ...] = field(default=())
+    grouped: bool = False
+
+    def ends_group(self, index: int) -> bool:
+        """Whether the row after row ``index`` begins another group: its first cell differs."""
+        later = self.cells[index + 1 : index + 2]
+        return self.grouped and any(row[0].split()[:1] != self.cells[index][0].split()[:1] for row in later)
 
     def mark(self, index: int) -> str:
         """The standing of row ``index``."""
@@ -40,7 +49,9 @@ class Table:
         """The table without its wide columns."""
         kept = [index for index, column in enumerate(self.columns) if not column.wide]
         cells = tuple(tuple(row[index] for index in kept) for row in self.cells)
-        return Table(self.title, tuple(self.columns[index] for index in kept), cells, self.note, self.marks)
+        return Table(
+            self.title, tuple(self.columns[index] for index in kept), cells, self.note, self.marks, self.grouped
+        )
 
 
 def build(
@@ -50,6 +61,7 @@ def build(
     *,
     note: str = "",
     marks: Callable[[Mapping[str, Any]], str] | None = None,
+    grouped: bool = False,
 ) -> Table:
     """The table of ``rows``; a column in which every cell is unknown is left out."""
     drawn = [tuple(column.cell(row) for column in columns) for row in rows]
@@ -62,6 +74,7 @@ def build(
         tuple(tuple(row[index] for index in kept) for row in drawn),
         note,
         tuple(marks(row) for row in rows) if marks else (),
+        grouped,
     )
 
 

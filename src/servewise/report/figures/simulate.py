@@ -13,6 +13,7 @@ from servewise.report.figures.pick import table_behind
 from servewise.report.reading import Row, distinct, interval, percentile, plottable, rows, text
 
 _MOST_LINES = 7
+_LEAST_S = 1e-12  # where an interval reaches zero: a logarithmic axis has none
 
 
 def figures(answer: Answer) -> list[Figure]:
@@ -58,7 +59,7 @@ def _point(row: Row, key: str, at: str) -> LatencyPoint | None:
     if rate is None or value is None:
         return None
     spread = interval(row.get(key), at)
-    kept = spread if spread and all(plottable(end) for end in spread) else None
+    kept = (max(spread[0], _LEAST_S), spread[1]) if spread and plottable(spread[1]) else None
     return LatencyPoint(rate, value, kept, row.get("stable") is not False)
 
 

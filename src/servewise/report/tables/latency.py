@@ -39,10 +39,10 @@ def _interval(key: str, at: str, write: Callable[[object], str]) -> Cell:
     return cell
 
 
-def throughput_columns() -> tuple[Column, ...]:
-    """Output tokens, goodput, utilisation and counts."""
+def throughput_columns(per: str = "s") -> tuple[Column, ...]:
+    """Output tokens and goodput per ``per`` (s or step), utilisation and counts."""
     return (
-        Column("Tokens/s", lambda row: rate(row.get("output_tokens_per_s"))),
+        Column(f"Tokens/{per}", lambda row: rate(row.get("output_tokens_per_s"))),
         Column("Goodput", lambda row: rate(row.get("goodput_per_s"))),
         Column("Use", lambda row: percent(row.get("utilisation"))),
         Column("Completed", lambda row: figure(row.get("completed")), wide=True),

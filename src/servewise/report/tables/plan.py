@@ -42,16 +42,16 @@ def _ranking(result: Row) -> Table:
     columns = (
         Column("#", lambda row: str(places[id(row)])),
         Column("Deployment", lambda row: titles[places[id(row)] - 1], prose=True),
-        Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
-        Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
         Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
-        Column("95% interval", lambda row: _interval(row.get("ci95_max_rate_per_s")), wide=True),
         Column("TTFT p95", lambda row: seconds(percentile(row.get("ttft_s"), "p95"))),
         Column("TPOT p95", lambda row: seconds(percentile(row.get("tpot_s"), "p95"))),
         Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
-        Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
-        Column("KV peak", lambda row: percent(row.get("kv_peak_share")), wide=True),
         Column("Bound by", _bound, prose=True),
+        Column("95% interval", lambda row: _interval(row.get("ci95_max_rate_per_s")), wide=True),
+        Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
+        Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
+        Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
+        Column("KV peak", lambda row: percent(row.get("kv_peak_share")), wide=True),
     )
     return build(
         "Deployments, best first",

@@ -20,15 +20,22 @@ def _runs(result: Row) -> Table:
     unit_step = result.get("unit_step") is True
     columns = (
         Column("Policy", policy, prose=True),
-        Column("Rate/s", lambda row: figure(row.get("rate_per_s"))),
+        Column("Rate/step" if unit_step else "Rate/s", lambda row: figure(row.get("rate_per_s"))),
         *latency_columns(unit_step=unit_step),
-        *throughput_columns(),
+        *throughput_columns("step" if unit_step else "s"),
     )
     notes = [
         "Latencies in steps, rates per step." if unit_step else "",
         _UNSTABLE if any(row.get("stable") is False for row in found) else "",
     ]
-    return build("Latency by policy and rate", columns, found, note=" ".join(filter(None, notes)), marks=standing)
+    return build(
+        "Latency by policy and rate",
+        columns,
+        found,
+        note=" ".join(filter(None, notes)),
+        marks=standing,
+        grouped=True,
+    )
 
 
 def _knees(result: Row) -> Table:
@@ -37,7 +44,8 @@ def _knees(result: Row) -> Table:
         Column("Keeps up at", lambda row: _rate(row, "low_per_s")),
         Column("No longer at", lambda row: _rate(row, "high_per_s")),
     )
-    return build("Where each policy stops keeping up (requests/s)", columns, rows(result, "knees"))
+    per = "step" if result.get("unit_step") is True else "s"
+    return build(f"Where each policy stops keeping up (requests/{per})", columns, rows(result, "knees"))
 
 
 def _rate(row: Row, key: str) -> str:

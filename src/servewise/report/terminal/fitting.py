@@ -46,4 +46,5 @@ def _taken(table: Table, indices: list[int], later: bool) -> Table:
         tuple(tuple(row[index] for index in indices) for row in table.cells),
         table.note if not later else "",
         table.marks,
+        table.grouped,
     )

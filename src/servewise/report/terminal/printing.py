@@ -109,6 +109,8 @@ def _rich(table: Table) -> RichTable:
         )
     for index, row in enumerate(table.cells):
         drawn.add_row(*(Text(cell) for cell in row), style=_STYLES.get(table.mark(index), ""))
+        if table.ends_group(index):
+            drawn.add_section()
     return drawn
 
 
