@@ -16,7 +16,7 @@ from servewise.errors import InputError
 from servewise.modelspec.gguf_types import TENSOR_TYPES, TensorType
 
 MAGIC = b"GGUF"
-MOST_HEADER_BYTES = 2**27  # a vocabulary of 256,000 tokens with merges takes about 10 MB
+MOST_HEADER_BYTES = 2**26  # a vocabulary of 256,000 tokens with merges takes about 10 MB
 MOST_PAIRS, MOST_TENSORS, MOST_ITEMS = 2**16, 2**20, 2**22
 MOST_NAME_BYTES = 2**16
 KEPT_ITEMS, KEPT_TEXT_BYTES = 2**13, 2**16  # longer arrays and texts (token lists, chat templates) are skipped
@@ -24,6 +24,7 @@ MOST_DIMENSIONS = 4
 MOST_PARAMETERS = 2**50
 
 STRING, ARRAY = 8, 9
+LENGTH = struct.Struct("<Q")
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
 Scalar = int | float | bool | str
@@ -131,6 +132,16 @@ class Cursor:
             raise self.broken(f"claims {count} {what}, more than the file holds")
         return count
 
+    def skip_texts(self, count: int) -> None:
+        """Pass ``count`` strings; a vocabulary has hundreds of thousands, so this loop is a tight one."""
+        read, data, position, last = LENGTH.unpack_from, self.data, self.position, self.end - LENGTH.size
+        for _ in range(count):
+            if position > last:
+                position = self.end + 1  # what ``skip`` refuses
+                break
+            position += LENGTH.size + read(data, position)[0]
+        self.skip(position - self.position)
+
     def text(self, most: int) -> str:
         """The next string, of at most ``most`` bytes."""
         length = self.number("Q")
@@ -167,8 +178,7 @@ def _read_array(cursor: Cursor, kind: int, count: int) -> list[Scalar] | None:
     if kind != STRING:
         kept = _read_scalars(cursor, kind, count)
         return kept if count <= KEPT_ITEMS else None
-    for _ in range(count):
-        cursor.skip(cursor.number("Q"))
+    cursor.skip_texts(count)
     return None
 
 
