@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from servewise.modelspec.hf_config import parse_config
 from servewise.modelspec.kv import (
@@ -14,7 +16,7 @@ from servewise.modelspec.kv import (
     state_bytes_per_sequence,
     windowed_kv_bytes_per_token,
 )
-from servewise.modelspec.load import load_model
+from servewise.modelspec.load import load_model, model_names
 from servewise.precision import FORMATS
 from servewise.units import GIB
 
@@ -110,6 +112,34 @@ def test_sharing_layers_have_no_indexer_keys() -> None:
 
     assert kv_bytes_per_token(model, BF16) == 78 * 1152 + indexers * 132
     assert 0 < indexers < 78
+
+
+@given(st.sampled_from(model_names()), st.integers(0, 5))
+def test_ranks_hold_all_of_it_together(name: str, power: int) -> None:
+    """All ranks together hold at least what one would; none holds more than one alone, or less than its share."""
+    model, ranks = load_model(name), 2**power
+    alone, each = kv_bytes_per_token(model, BF16), kv_bytes_per_token_per_rank(model, BF16, ranks)
+
+    assert alone / ranks <= each <= alone
+
+
+@given(st.sampled_from(model_names()), st.integers(0, 300_000), st.integers(1, 8192))
+def test_a_sequence_grows_with_its_context(name: str, context: int, new_tokens: int) -> None:
+    """KV never shrinks as the context grows, and never exceeds every layer counted in full."""
+    model = load_model(name)
+    held = kv_bytes(model, context, BF16, new_tokens=new_tokens)
+
+    assert held <= kv_bytes(model, context + 1, BF16, new_tokens=new_tokens)
+    assert held <= context * kv_bytes_per_token(model, BF16) + state_bytes_per_sequence(model)
+
+
+@given(st.sampled_from(model_names()))
+def test_what_is_read_of_a_token_is_what_is_kept(name: str) -> None:
+    """The bytes read with and without limit are together those that a token takes."""
+    model = load_model(name)
+    read = sum(kv_read_bytes_per_token(model, BF16, windowed=windowed) for windowed in (True, False))
+
+    assert read == pytest.approx(kv_bytes_per_token(model, BF16))
 
 
 def test_bytes_shrink_with_the_format() -> None:

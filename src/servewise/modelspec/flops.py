@@ -26,7 +26,8 @@ def attention_flops_per_pair(model: ModelSpec, *, windowed: bool, absorbed: bool
 
     2 x (score_width + value_width) a layer (Dao et al. 2022, section 2); softmax is left out, under 2%. ``absorbed``:
     MLA as engines decode it, each head on the latent (DeepSeek-V2, section 2.1.2), 3.4 times the work of its own
-    widths. In sparse attention the pairs without limit cost the indexer's scores only.
+    widths. In sparse attention the pairs without limit cost the indexer's scores only. A chunked layer counts as a
+    window of the chunk's length: up to twice its pairs, since a chunk starts empty.
     """
     return 2.0 * sum(count * _pair_width(each, windowed, absorbed) for count, each in model.attentions())
 

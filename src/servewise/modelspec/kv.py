@@ -11,7 +11,7 @@ from __future__ import annotations
 from servewise.modelspec.spec import Attention, AttentionKind, ModelSpec
 from servewise.precision import FORMATS, Precision
 
-STATE = FORMATS["fp32"]  # engines keep recurrent states in fp32 (config field mamba_ssm_dtype, vLLM's default)
+STATE = FORMATS["fp32"]  # of recurrent states
 CONVOLUTION = FORMATS["bf16"]  # and a convolution's last inputs in the activations' format
 
 
@@ -88,11 +88,15 @@ def kv_read_bytes_per_token(model: ModelSpec, kv: Precision, *, windowed: bool, 
     return total
 
 
-def state_bytes_per_sequence(model: ModelSpec, tensor: int = 1) -> float:
-    """Bytes that a sequence keeps whatever its length: states and convolutions of linear-attention layers [bytes]."""
+def state_bytes_per_sequence(model: ModelSpec, tensor: int = 1, state: Precision = STATE) -> float:
+    """Bytes that a sequence keeps whatever its length: states and convolutions of linear-attention layers [bytes].
+
+    ``state`` is the format of the states: fp32 in SGLang, and in vLLM where the config's ``mamba_ssm_dtype`` says so;
+    vLLM's own default is the activations' format.
+    """
     states = [(count, each) for count, each in model.attentions() if each.kind is AttentionKind.STATE]
     held = sum(
-        count * (STATE.bytes_for(each.state_values) + CONVOLUTION.bytes_for(each.convolution_values))
+        count * (state.bytes_for(each.state_values) + CONVOLUTION.bytes_for(each.convolution_values))
         for count, each in states
     )
     return float(held) / tensor
