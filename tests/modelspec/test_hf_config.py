@@ -126,6 +126,24 @@ def test_nested_configs_are_read() -> None:
     assert model.uncounted == ("vision tower",)
 
 
+def test_a_nested_config_may_leave_out_its_classes_defaults() -> None:
+    """Gemma-3-4B's published text_config states neither heads nor vocabulary; LLaVA-1.5-7B's only its vocabulary."""
+    gemma = {
+        "model_type": "gemma3",
+        "text_config": {
+            "model_type": "gemma3_text",
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 34,
+            "sliding_window": 1024,
+        },
+    }
+    llava = {"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32_064}}
+
+    assert parse_config(gemma, name="gemma").layers == parse_config(entries()["gemma-3-4b"].config, name="x").layers
+    assert parse_config(llava, name="llava").parameters == 6_738_415_616 + 2 * 64 * 4096
+
+
 def test_experts_are_counted_whole_and_active() -> None:
     """Mixtral: 8 experts of three matrices, 2 active, a router of hidden x 8."""
     model = parsed(model_type="mixtral", num_key_value_heads=4, num_local_experts=8, num_experts_per_tok=2)

@@ -23,6 +23,11 @@ class Fields:
         self.values, self.where = values, where
         self._missing: list[str] = []
 
+    def over(self, defaults: Mapping[str, Any]) -> Fields:
+        """These fields, with ``defaults`` where one is missing."""
+        stated = {name: value for name, value in self.values.items() if value is not None or name not in defaults}
+        return Fields({**defaults, **stated}, self.where)
+
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
         return self.values.get(name) is not None

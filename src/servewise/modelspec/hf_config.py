@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from servewise.errors import InputError, nearest_names
+from servewise.modelspec.families.defaults import NESTED_DEFAULTS
 from servewise.modelspec.families.network import Network
 from servewise.modelspec.families.table import ARCHITECTURES, FAMILIES
 from servewise.modelspec.families.towers import tower_parameters
@@ -32,8 +33,9 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
     if not isinstance(config, Mapping):
         raise InputError("must hold one JSON object", where=where, hint="give a Hugging Face config.json")
     outer = Fields(config, where)
-    fields, prefix = _text_part(outer)
+    fields, nested = _text_part(outer)
     family = _family(fields, outer)
+    fields = fields.over(NESTED_DEFAULTS.get(family, {})) if nested else fields
     network = FAMILIES[family](fields)
     hidden, vocabulary = (
         fields.count("hidden_size", "n_embed", "n_embd"),
@@ -45,7 +47,7 @@ def parse_config(config: object, *, name: str, source: str = "", where: str = "c
     fields.check()
     tower = tower_parameters(outer, hidden)
     storage = read_storage(fields, outer)
-    tied = outer.flag("tie_word_embeddings", default=network.tied) if prefix else network.tied
+    tied = outer.flag("tie_word_embeddings", default=network.tied) if nested else network.tied
     table = vocabulary * hidden
     return ModelSpec(
         name=name,
