@@ -30,8 +30,15 @@ class Products:
 
     def seconds(self, tokens: int) -> float:
         """Products of the layers, small kernels and the engine's overhead [s]."""
-        products = sum(each.calls * self._one(each, tokens, self._peak) for each in self._gemms)
-        return products + self._small_s + self._small_per_token * tokens
+        return self.layers_s(tokens) + self.small_s(tokens)
+
+    def layers_s(self, tokens: int) -> float:
+        """Products of the layers [s]."""
+        return sum(each.calls * self._one(each, tokens, self._peak) for each in self._gemms)
+
+    def small_s(self, tokens: int) -> float:
+        """Small kernels, and the engine's overhead [s]."""
+        return self._small_s + self._small_per_token * tokens
 
     def head_seconds(self, rows: int) -> float:
         """The output projection for ``rows`` positions [s]."""
