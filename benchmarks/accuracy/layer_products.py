@@ -1,7 +1,7 @@
 """Predicted products of one layer beside an independent measurement: python -m benchmarks.accuracy.layer_products.
 
-Vidur's kernel profiles on A100, H100 and A40 were in no fit. A40 borrows L40S's coefficients; the share of its peak that
-it reaches in large products is from these profiles, so its row above 256 tokens is no test. Writes
+Vidur's kernel profiles on A100, H100 and A40 were in no fit. A40 borrows L40S's coefficients; the share of its peak
+that it reaches in large products is from these profiles, so its row above 256 tokens is no test. Writes
 benchmarks/results/layer_products.json.
 """
 
