@@ -35,7 +35,7 @@ def least_latencies(server: Server, traffic: Traffic) -> dict[str, Floats]:
     """For each latency, a bound [s] below what each request of ``traffic`` can have of it."""
     prompts = np.array([each.prompt_tokens for each in traffic.requests])
     outputs = np.array([each.output_tokens for each in traffic.requests])
-    middle = prompts + (outputs + 1) // 2  # a decode step's time is convex in the context (Jensen)
+    middle = prompts + outputs // 2  # at or below the mean context; a step is convex in it (Jensen)
     first = _from_table(prompts, lambda tokens: prefill_alone_s(server, tokens))
     token = _from_table(middle, lambda tokens: decode_alone_s(server, tokens))
     several = outputs > 1

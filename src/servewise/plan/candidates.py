@@ -68,7 +68,7 @@ def candidates(space: Space) -> tuple[Candidate, ...]:
 
     Raises InputError where there are none, or more than ``MOST_CANDIDATES``.
     """
-    found = tuple({each.title: each for each in _all(space)}.values())
+    found = tuple({(each.deployment.accelerator.name, each.title): each for each in _all(space)}.values())
     if not found:
         raise InputError("there is no candidate to weigh", where="plan", hint="name accelerators, counts and splits")
     if len(found) > MOST_CANDIDATES:
@@ -86,8 +86,6 @@ def _all(space: Space) -> Iterator[Candidate]:
         space.slots,
         space.batched_tokens,
     ):
-        if split.accelerators > 1 and accelerator.link is None:
-            continue
         policy = _policy(space, accelerator, engine, name, slots, batched)
         deployment = _deployment(space, accelerator, split, weights, kv, engine, policy)
         yield Candidate(deployment=deployment, policy=policy)

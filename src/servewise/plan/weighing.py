@@ -75,6 +75,9 @@ def admitted(
     candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str, hash_block_tokens: int | None
 ) -> Server | Rejected:
     """The candidate as a server, unless its memory or the physics of its SLO rule it out; nothing is simulated."""
+    unsplit = why_not_split(candidate)
+    if unsplit:
+        return Rejected(candidate=candidate, why=unsplit)
     try:
         server = server_of(candidate, estimator, hash_block_tokens)
     except InputError as error:
@@ -91,6 +94,15 @@ def admitted(
         why = f"even with each request alone, {broken[0]}"
         return Rejected(candidate=candidate, why=why, violation=broken[0])
     return server
+
+
+def why_not_split(candidate: Candidate) -> str:
+    """Why the model cannot be split so; empty where it can."""
+    deployment, tensor = candidate.deployment, candidate.deployment.parallelism.tensor
+    if candidate.accelerators > 1 and deployment.accelerator.link is None:
+        return f"no link between two {deployment.accelerator.title} is known"
+    uneven = [each.heads for _, each in deployment.model.attentions() if each.heads % tensor]
+    return f"{uneven[0]} query heads do not divide over TP{tensor}" if uneven else ""
 
 
 def weigh(

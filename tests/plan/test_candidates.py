@@ -1,0 +1,67 @@
+"""The candidates are the product of what may vary, less what no engine could run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servewise.batching.policies import Continuous
+from servewise.deployment.engine import engine_profile
+from servewise.errors import InputError
+from servewise.hardware.catalogue import load_accelerator
+from servewise.modelspec.load import load_model
+from servewise.plan.candidates import Space, candidates
+from servewise.precision import FORMATS
+
+A100, T4 = load_accelerator("a100-80gb"), load_accelerator("t4")
+SPACE = Space(model=load_model("llama-2-13b"), accelerators=(A100,))
+
+
+def test_the_product_of_all_that_varies() -> None:
+    """Two counts x two weights x two KV formats x two limits are sixteen."""
+    space = replace(
+        SPACE,
+        counts=(1, 2),
+        weights=(None, FORMATS["int8"]),
+        kv=(None, FORMATS["fp8"]),
+        batched_tokens=(2048, 4096),
+    )
+
+    assert len(candidates(space)) == 16
+
+
+def test_counts_split_into_tensor_and_pipeline() -> None:
+    """Four accelerators over one or two stages are TP4 and TP2 PP2; three stages do not divide four."""
+    found = candidates(replace(SPACE, counts=(4,), pipelines=(1, 2, 3)))
+
+    assert [(each.deployment.parallelism.tensor, each.deployment.parallelism.pipeline) for each in found] == [
+        (4, 1),
+        (2, 2),
+    ]
+
+
+def test_limits_are_the_engines_where_none_are_given() -> None:
+    """The policy runs with the engine's own default limits for that device, and the deployment is sized with them."""
+    usual = engine_profile("vllm").batch_defaults(A100)
+    found = candidates(replace(SPACE, counts=(1,)))[0]
+
+    assert isinstance(found.policy, Continuous)
+    assert found.policy.max_sequences == usual.max_sequences == found.deployment.limits.max_sequences
+    assert found.policy.max_batched_tokens == usual.max_batched_tokens == found.deployment.limits.max_batched_tokens
+
+
+def test_the_same_candidate_is_weighed_once() -> None:
+    """A precision named twice, once as the checkpoint's own, is one candidate."""
+    found = candidates(replace(SPACE, counts=(1,), weights=(None, SPACE.model.weights)))
+
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"accelerators": ()}, {"counts": (2,), "pipelines": (3,)}, {"counts": tuple(range(1, 200_000, 7))}]
+)
+def test_none_or_too_many_are_refused(change: dict[str, object]) -> None:
+    """A space without candidates, or with more than can be weighed, is a mistake and is named as one."""
+    with pytest.raises(InputError, match="candidate"):
+        candidates(replace(SPACE, **change))  # type: ignore[arg-type]
