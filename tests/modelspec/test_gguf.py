@@ -91,7 +91,7 @@ def test_gpt_oss_has_experts_and_windows() -> None:
 
 
 def test_deepseek_keeps_a_latent() -> None:
-    """deepseek2 stores kv_lora_rank + rope values a token and layer."""
+    """deepseek2 stores kv_lora_rank + rope values a token; files from before 2025-04 whole keys and values."""
     metadata = {key.replace("llama.", "deepseek2."): value for key, value in LLAMA.items()} | {
         "general.architecture": "deepseek2",
         "deepseek2.attention.kv_lora_rank": 32,
@@ -100,7 +100,10 @@ def test_deepseek_keeps_a_latent() -> None:
         "deepseek2.attention.value_length": 32,
     }
 
-    assert kv_bytes_per_token(model(metadata, llama_tensors()), BF16) == 2 * (32 + 8) * 2
+    split = llama_tensors() | {f"blk.{index}.attn_k_b.weight": ((32, 32, 4), Q8_0) for index in range(2)}
+
+    assert kv_bytes_per_token(model(metadata, split), BF16) == 2 * (32 + 8) * 2
+    assert kv_bytes_per_token(model(metadata, llama_tensors()), BF16) == 2 * 2 * (40 + 32) * 2
 
 
 def test_hybrids_keep_states() -> None:

@@ -111,7 +111,7 @@ def _mixer(scope: Scope, layer: int, tensors: list[Tensor]) -> Attention:
         return Attention(kind=AttentionKind.NONE)
     if any(stem.startswith("ssm_") for stem in stems):
         return _state(scope, parameters)
-    if scope.architecture in LATENT_ATTENTION and scope.count("attention.kv_lora_rank", default=0, least=0):
+    if scope.architecture in LATENT_ATTENTION and "attn_k_b" in stems:  # older files keep whole keys and values
         return _latent(scope, parameters)
     return _grouped(scope, layer, parameters)
 
