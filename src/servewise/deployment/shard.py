@@ -47,8 +47,9 @@ def stage_weight_bytes(deployment: Deployment, profile: EngineProfile, stage: St
     """Bytes of weights on one accelerator of ``stage``, as the engine loads them [bytes].
 
     Norms, routers and what ``Attention.replicated_parameters`` names are on every rank; key and value projections are
-    copied where there are more ranks than KV heads. An engine loads the parts that are counted, without a vision tower
-    or draft layers; ``ideal`` takes the checkpoint as large as it is.
+    copied where there are more ranks than KV heads. An engine loads the parts that are counted, a vision tower among
+    them (shared out over the ranks, as vLLM's ``mm_encoder_tp_mode`` default does), without draft layers; ``ideal`` takes
+    the checkpoint as large as it is.
     """
     parameters, widths = _stage_parameters(deployment, profile, stage), bytes_per_value(deployment)
     loaded = sum(parameters[part] * widths[part] for part in parameters)
@@ -91,6 +92,7 @@ def _stage_parameters(deployment: Deployment, profile: EngineProfile, stage: Sta
         WeightPart.EXPERTS: sum(
             count * _rank_experts(deployment, profile, each.feed_forward) for count, each in layers
         ),
+        WeightPart.TOWER: model.tower_parameters / split.tensor * stage.first,
     }
 
 
