@@ -21,12 +21,12 @@ from servewise.report.charts.bars import Cost, cost_chart
 from servewise.report.charts.labels import spread
 from servewise.report.charts.latency import LatencyLine, LatencyPoint, latency_chart
 from servewise.report.charts.memory import Part, memory_chart
-from servewise.report.charts.scales import binary_tick, count_tick, seconds_tick
+from servewise.report.charts.scales import binary_tick, count_tick, decades, seconds_tick
 from servewise.report.charts.steptime import Ridge, StepPoint, steptime_chart
 from servewise.report.figures import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = [name for name in NAMES if name not in ("compare", "bench", "plan-unmet")]
+DRAWN = [name for name in NAMES if name not in ("compare", "plan-unmet")]
 
 
 def widths(svg: str, colour: str) -> list[float]:
@@ -177,6 +177,18 @@ def test_labels_are_spread(heights: list[float]) -> None:
     assert all(later - earlier >= 0.1 - 1e-9 for earlier, later in itertools.pairwise(placed))
     assert min(placed) >= -1e-9
     assert max(placed) <= 1 + 1e-9
+
+
+@given(st.floats(-9, 9), st.floats(0.05, 12), st.integers(4, 10))
+def test_a_logarithmic_axis_has_a_few_ticks(start: float, span: float, most: int) -> None:
+    """Whatever its span, an axis has from two to ``most`` (or seven even) ticks, rising, all within."""
+    low, high = 10.0**start, 10.0 ** (start + span)
+    ticks = decades(low, high, most)
+
+    assert 2 <= len(ticks) <= max(most, 7)
+    assert ticks == sorted(set(ticks))
+    assert low * 0.998 <= ticks[0]
+    assert ticks[-1] <= high * 1.002
 
 
 @pytest.mark.parametrize(

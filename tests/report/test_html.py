@@ -34,6 +34,7 @@ def test_the_page_needs_no_network_and_no_script() -> None:
     page = render_html(everything(), title="All")
     addresses = set(re.findall(r"https?://[^\"'\s<]+", page))
 
+    assert "default-src 'none'" in page, "a browser is told to load nothing, whatever the page says"
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert not re.search(r"<(script|iframe|object|embed|img|base|form)\b|\son\w+=|@import|url\((?!#)", page)
 

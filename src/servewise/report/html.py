@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,6 +38,8 @@ def write_html(path: str | Path, answers: Answers, *, title: str, command: str |
 
 
 def _write_whole(target: Path, content: bytes) -> None:
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -60,7 +60,7 @@ def _costs(axes: Axes, costs: Sequence[Cost], names: Sequence[str]) -> None:
         axes.annotate(
             dollars(value), xy=(value, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
         )
-    _name_rows(axes, names)
+    name_rows(axes, names)
     axes.set(
         ylim=(len(costs) - 0.45, -0.55), xlim=(0, max(values) * 1.16), xlabel="US dollars per million output tokens"
     )
@@ -68,7 +68,7 @@ def _costs(axes: Axes, costs: Sequence[Cost], names: Sequence[str]) -> None:
     only_grid(axes, "x")
 
 
-def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
     """The rows' names left of the axes; each line is set by itself, flush right in whatever font the page has."""
     axes.set_yticks([])
     for place, name in enumerate(names):
@@ -106,7 +106,7 @@ def _swings(axes: Axes, swings: Sequence[Swing]) -> None:
                 va="center", ha="left" if up else "right", fontsize=8,
             )  # fmt: skip
     axes.axvline(0, color=palette.INK, linewidth=1)
-    _name_rows(axes, [_wrapped(swing.name) for swing in swings])
+    name_rows(axes, [_wrapped(swing.name) for swing in swings])
     axes.set(
         ylim=(len(swings) - 0.5, -0.5),
         xlim=(-widest * 1.4, widest * 1.4),

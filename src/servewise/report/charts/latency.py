@@ -69,8 +69,9 @@ def _plot(axes: Axes, metric: str, lines: Sequence[LatencyLine], limit_s: float 
     room = LANE * len(lines) if any(line.knee_per_s for line in lines) else 0.0
     tick = count_tick if in_steps else seconds_tick
     if max(values) > _LOG_FROM * min(values):
-        log_axis(axes, "y", values, tick)
-        axes.set_ylim(min(values) * 0.7, max(values) * (max(values) / min(values)) ** room * 1.4)
+        ends = (min(values) * 0.7, max(values) * (max(values) / min(values)) ** room * 1.4)
+        log_axis(axes, "y", ends, tick)
+        axes.set_ylim(*ends)
     else:
         linear_axis(axes, "y", tick)
         axes.set_ylim(0, max(values) * (1.12 + room))

@@ -61,15 +61,21 @@ def times_tick(value: float, _position: object = None) -> str:
 
 
 def log_axis(
-    axes: Axes, which: Literal["x", "y"], values: Sequence[float], word: Callable[..., str], *, base: int = 10
+    axes: Axes,
+    which: Literal["x", "y"],
+    values: Sequence[float],
+    word: Callable[..., str],
+    *,
+    base: int = 10,
+    most: int = 8,
 ) -> None:
-    """A logarithmic axis (``which``: x or y) with few, plain ticks: 1-2-5 within two decades, decades beyond."""
+    """A logarithmic axis (``which``: x or y) over ``values`` with at most ``most`` plain ticks."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = min(values), max(values)
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(FixedLocator(_powers_of_two(low, high) if base == 2 else _decades(low, high)))
+    axis.set_major_locator(FixedLocator(_powers_of_two(low, high) if base == 2 else decades(low, high, most)))
     axis.set_major_formatter(FuncFormatter(word))
     axis.set_minor_locator(NullLocator())
 
@@ -85,12 +91,31 @@ def linear_axis(
     axis.set_major_formatter(FuncFormatter(word))
 
 
-def _decades(low: float, high: float) -> list[float]:
-    start, end = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
-    span = math.log10(high / low)
-    factors = (1, 2, 5) if span <= 2 else (1, 3) if span <= 3.2 else (1,)
-    stride = max(1, round(span / 7))
-    return [factor * 10.0**power for power in range(start, end + 1, stride) for factor in factors]
+def decades(low: float, high: float, most: int) -> list[float]:
+    """Ticks 1-2-5, 1-3 or 1 a decade, or at every few decades: the closest of which at most ``most`` lie within.
+
+    >>> decades(1.5, 30, 8), decades(1, 1000, 4)
+    ([2.0, 5.0, 10.0, 20.0], [1.0, 10.0, 100.0, 1000.0])
+    """
+    start, end = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    choices = [((1, 2, 5), 1), ((1, 3), 1), *(((1,), stride) for stride in range(1, end - start + 2))]
+    for factors, stride in choices:
+        ticks = [factor * 10.0**power for power in range(start, end + 1, stride) for factor in factors]
+        within = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+        if len(within) <= most:
+            return within if len(within) > 1 else even(low, high)
+    return [low, high]
+
+
+def even(low: float, high: float) -> list[float]:
+    """Two to seven even ticks within, for a span too short for 1-2-5.
+
+    >>> even(1.1, 1.9)
+    [1.2, 1.4, 1.6, 1.8]
+    """
+    power = 10.0 ** math.floor(math.log10(high - low)) if high > low else low
+    step = next(size * power for size in (0.2, 0.25, 0.5, 1, 2) if (high - low) / (size * power) < 6)
+    return [float(f"{index * step:.12g}") for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _powers_of_two(low: float, high: float) -> list[float]:

@@ -57,9 +57,10 @@ def _plot(axes: Axes, points: Sequence[StepPoint], ridges: Sequence[Ridge]) -> N
         axes.plot(batches, values, color=colour, linestyle=dash, linewidth=width, marker=mark or None, clip_on=False)
     inside = [ridge for ridge in ridges if ridge.batch <= batches[-1] * 4]
     log_axis(axes, "x", [*batches, *(ridge.batch for ridge in inside)], binary_tick, base=2)
-    log_axis(axes, "y", times, seconds_tick)
+    ends = (min(times) * 0.8, max(times) * 1.5)
+    log_axis(axes, "y", ends, seconds_tick)
     axes.set_xlim(batches[0], max([batches[-1], *(ridge.batch * 1.15 for ridge in inside)]))
-    axes.set_ylim(min(times) * 0.8, max(times) * 1.5)
+    axes.set_ylim(*ends)
     named(axes, "Batch (sequences in one step)", "Time of one step")
     for level, ridge in enumerate(inside):
         _ridge(axes, ridge, level)

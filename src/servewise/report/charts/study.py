@@ -80,8 +80,9 @@ def _scale(axes: Axes, x: Scale, y: Scale, xs: Sequence[float], ys: Sequence[flo
     if len(ticks) <= _MOST_TICKS:
         axes.set_xticks(ticks)
     if y.base:
-        log_axis(axes, "y", ys, y.tick, base=y.base)
-        axes.set_ylim(min(ys) * 0.6, max(ys) * 1.8)
+        ends = (min(ys) * 0.6, max(ys) * 1.8)
+        log_axis(axes, "y", ends, y.tick, base=y.base)
+        axes.set_ylim(*ends)
     else:
         linear_axis(axes, "y", y.tick)
         axes.set_ylim(0, max(ys) * 1.12)

@@ -9,23 +9,27 @@ from servewise.errors import InputError
 from servewise.metrics.slo import parse_slo
 from servewise.report.charts.figure import Figure
 from servewise.report.charts.latency import LatencyLine, LatencyPoint, latency_chart
+from servewise.report.charts.percentiles import MARKS, Spread, percentiles_chart
 from servewise.report.figures.pick import table_behind
 from servewise.report.reading import Row, distinct, interval, percentile, plottable, rows, text
 
 _MOST_LINES = 7
+_MOST_SPREADS = 15
 _LEAST_S = 1e-12  # where an interval reaches zero: a logarithmic axis has none
 
 
 def figures(answer: Answer) -> list[Figure]:
-    """TTFT and TPOT against the rate; where every step costs one second, end-to-end latency in steps."""
+    """TTFT and TPOT against the rate (all in all, where steps are the unit of time); at a single rate, percentiles."""
     if answer.result.get("unit_step") is True:
-        return _latencies(answer, "policy", {"e2e": "Latency"}, in_steps=True)
-    return _latencies(answer, "policy", {"ttft": "TTFT", "tpot": "TPOT"})
+        drawn = _latencies(answer, "policy", {"e2e": "Latency"}, in_steps=True)
+    else:
+        drawn = _latencies(answer, "policy", {"ttft": "TTFT", "tpot": "TPOT"})
+    return drawn or _spreads(answer)
 
 
 def measured_figures(answer: Answer) -> list[Figure]:
-    """TTFT and TPOT of a measured server against the rate, where rates were asked."""
-    return _latencies(answer, "", {"ttft": "TTFT", "tpot": "TPOT"})
+    """TTFT and TPOT of a measured server against the rate, where rates were asked, or their spread at each load."""
+    return _latencies(answer, "", {"ttft": "TTFT", "tpot": "TPOT"}) or _spreads(answer)
 
 
 def _latencies(answer: Answer, group: str, metrics: dict[str, str], *, in_steps: bool = False) -> list[Figure]:
@@ -42,6 +46,32 @@ def _latencies(answer: Answer, group: str, metrics: dict[str, str], *, in_steps:
         note = "Bands are 95% intervals; bars along the top mark where each policy saturates."
         drawn.append(Figure(f"{name} {at} against the arrival rate", svg, answer.conditions, table, note))
     return drawn
+
+
+def _spreads(answer: Answer) -> list[Figure]:
+    """The percentiles of each row's latencies, where one rate alone was asked."""
+    in_steps = answer.result.get("unit_step") is True
+    found = [
+        Spread(" ".join(filter(None, (_load(row), name))), values)
+        for key, name in (("ttft_s", "TTFT"), ("tpot_s", "TPOT"), ("e2e_s", "end to end"))
+        for row in rows(answer.result, "rows")
+        if (values := _percentiles(row.get(key)))
+    ][:_MOST_SPREADS]
+    if not found:
+        return []
+    table = table_behind(answer, "Latency by policy and rate")
+    return [Figure("Latency percentiles", percentiles_chart(found, in_steps=in_steps), answer.conditions, table)]
+
+
+def _load(row: Row) -> str:
+    streams = text(row.get("concurrency"))
+    return text(row.get("policy")) or (f"{streams} streams:" if streams else "")
+
+
+def _percentiles(found: object) -> tuple[float, ...]:
+    values = [plottable(percentile(found, name)) for name in MARKS]
+    kept = tuple(value for value in values if value is not None)
+    return kept if len(kept) == len(MARKS) and list(kept) == sorted(kept) else ()
 
 
 def _groups(result: Row, group: str) -> list[str]:
