@@ -17,9 +17,8 @@ from servewise.ask.numbers import positive, whole
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.deployment.engine import engine_profile
+from servewise.deployment.formats import engine_formats
 from servewise.errors import InputError
-from servewise.modelspec.spec import ModelSpec
-from servewise.precision import FORMATS, Precision
 
 DEFAULT_ENGINE = "vllm"
 MOST_ACCELERATORS = 65_536
@@ -30,7 +29,7 @@ class Options(TypedDict, total=False):
 
     ``count``: accelerators in all (default: tp x pp). ``tp``, ``pp``: tensor- and pipeline-parallel degrees (default:
     tensor parallel over ``count``); ``ep``: experts spread over all of them; ``dcp``: tensor ranks that share out the
-    KV cache's tokens. ``weights``, ``kv``, ``activations``: precisions (default: as the checkpoint).
+    KV cache's tokens. ``weights``, ``kv``, ``activations``: precisions (default: as engines choose).
     ``engine``: ideal, vllm (default), sglang, trtllm, llamacpp, with a version where it matters (vllm-0.10).
     ``memory_utilization``: share of device memory that the engine may take. ``max_batched_tokens``,
     ``max_sequences``, ``max_context``, ``block_tokens``: the engine's limits. ``kv_heads``: as if the model had that
@@ -83,13 +82,20 @@ def deploy(
 ) -> Deployment:
     """The deployment that ``Options`` describe. Raises InputError for each setting that cannot be."""
     spec = with_kv_heads(model_named(model), kv_heads)
-    computed = precision_named(activations, "activations") or _half(spec.dtype)
+    chip = accelerator_named(accelerator, peak_flops=peak_flops, bandwidth=bandwidth, memory=memory)
+    formats = engine_formats(
+        spec,
+        chip,
+        weights=precision_named(weights, "weights"),
+        kv=precision_named(kv, "kv"),
+        activations=precision_named(activations, "activations"),
+    )
     return Deployment(
         model=spec,
-        accelerator=accelerator_named(accelerator, peak_flops=peak_flops, bandwidth=bandwidth, memory=memory),
-        weights=precision_named(weights, "weights") or _loaded(spec),
-        kv=precision_named(kv, "kv") or computed,
-        activations=computed,
+        accelerator=chip,
+        weights=formats.weights,
+        kv=formats.kv,
+        activations=formats.activations,
         engine=engine_named(engine),
         parallelism=_parallelism(count, tp, pp, ep=ep, dcp=dcp),
         limits=Limits(
@@ -129,16 +135,6 @@ def hardware_of(deployment: Deployment) -> str:
 def precision_of(deployment: Deployment) -> str:
     """The three formats in words."""
     return f"{deployment.stored_weights} weights, {deployment.kv} KV cache, {deployment.activations} activations"
-
-
-def _half(dtype: Precision) -> Precision:
-    """What engines compute a checkpoint of ``dtype`` in: 16 bits where it holds more."""
-    return FORMATS["bf16"] if dtype.bits > 16 else dtype
-
-
-def _loaded(model: ModelSpec) -> Precision | None:
-    """None: as stored; a checkpoint of more than 16 bits is loaded in bf16, as engines do."""
-    return FORMATS["bf16"] if model.weights.bits > 16 else None
 
 
 def engine_named(name: str) -> str:

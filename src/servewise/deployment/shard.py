@@ -48,8 +48,8 @@ def stage_weight_bytes(deployment: Deployment, profile: EngineProfile, stage: St
 
     Norms, routers and what ``Attention.replicated_parameters`` names are on every rank; key and value projections are
     copied where there are more ranks than KV heads. An engine loads the parts that are counted, a vision tower among
-    them (shared out over the ranks, as vLLM's ``mm_encoder_tp_mode`` default does), without draft layers; ``ideal`` takes
-    the checkpoint as large as it is.
+    them (shared out over the ranks, as by vLLM's default ``mm_encoder_tp_mode``), without draft layers; ``ideal``
+    takes the checkpoint as large as it is.
     """
     parameters, widths = _stage_parameters(deployment, profile, stage), bytes_per_value(deployment)
     loaded = sum(parameters[part] * widths[part] for part in parameters)

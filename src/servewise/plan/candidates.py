@@ -9,10 +9,11 @@ from itertools import product
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.deployment.engine import engine_profile
+from servewise.deployment.formats import engine_formats
 from servewise.errors import InputError
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
-from servewise.precision import FORMATS, Precision
+from servewise.precision import Precision
 
 MOST_CANDIDATES = 10_000
 DEFAULT_COUNTS = (1, 2, 4, 8)
@@ -106,16 +107,14 @@ def _deployment(
     engine: str,
     policy: Policy,
 ) -> Deployment:
-    dtype = space.model.dtype
-    computed = FORMATS["bf16"] if dtype.bits > 16 else dtype
-    loaded = FORMATS["bf16"] if space.model.weights.bits > 16 else None
+    formats = engine_formats(space.model, accelerator, weights=weights, kv=kv)
     batched = policy.max_batched_tokens if isinstance(policy, Continuous) else None
     return Deployment(
         model=space.model,
         accelerator=accelerator,
-        weights=weights or loaded,
-        kv=kv or computed,
-        activations=computed,
+        weights=formats.weights,
+        kv=formats.kv,
+        activations=formats.activations,
         engine=engine,
         parallelism=split,
         limits=Limits(
