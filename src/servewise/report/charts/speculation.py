@@ -72,6 +72,7 @@ def _plot(axes: Axes, lines: Sequence[SpeedupLine], x_name: str, *, marked: bool
             color=palette.colour(index),
             marker=palette.marker(index),
             linestyle="none",
+            clip_on=False,
             markersize=5,
         )
     xs = [point[0] for line in lines for point in line.points]
