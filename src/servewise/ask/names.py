@@ -9,12 +9,14 @@ from servewise.errors import InputError
 from servewise.hardware.accelerator import Accelerator
 from servewise.hardware.catalogue import custom_accelerator, load_accelerator
 from servewise.modelspec.load import load_model
-from servewise.modelspec.spec import Layers, ModelSpec
+from servewise.modelspec.spec import AttentionKind, Layers, ModelSpec
 from servewise.precision import Precision, parse_precision
 
 ModelLike = str | ModelSpec
 AcceleratorLike = str | Accelerator
 PrecisionLike = str | Precision
+
+BY_HEAD = (AttentionKind.FULL, AttentionKind.SLIDING, AttentionKind.CHUNKED)  # keep keys and values for each head
 
 
 def model_named(model: ModelLike) -> ModelSpec:
@@ -67,7 +69,7 @@ def with_kv_heads(model: ModelSpec, kv_heads: int | None) -> ModelSpec:
     if kv_heads is None:
         return model
     whole(kv_heads, "kv_heads")
-    if not any(each.kv_heads for _, each in model.attentions()):
+    if not any(each.kind in BY_HEAD for _, each in model.attentions()):
         raise InputError(f"{model.name} keeps no key-value heads", where="kv_heads", hint="leave it out")
     layers = tuple(_with_kv_heads(group, kv_heads) for group in model.layers)
     return replace(model, name=f"{model.name} with {kv_heads} KV heads", layers=layers)
@@ -75,7 +77,7 @@ def with_kv_heads(model: ModelSpec, kv_heads: int | None) -> ModelSpec:
 
 def _with_kv_heads(group: Layers, kv_heads: int) -> Layers:
     attention = group.attention
-    if not attention.kv_heads:
+    if attention.kind not in BY_HEAD:
         return group
     if attention.heads % kv_heads:
         raise InputError(f"must divide the {attention.heads} query heads, not {kv_heads}", where="kv_heads")

@@ -72,7 +72,7 @@ def plan(
     max_context: int | None = None,
     kv_heads: int | None = None,
     prices: str | Path | Mapping[str, float] | None = None,
-    estimator: str = "calibrated",
+    estimator: str | None = None,
     seed: int = 0,
     processes: int = 1,
     progress: Progress | None = None,
@@ -186,7 +186,7 @@ def _others(load: Workload, traffic: Traffic, seed: int, longest: int | None) ->
     return tuple(replace(each.stretch(0, STRETCH), rate_per_s=each.rate_per_s) for each in found)
 
 
-def _conditions(space: Space, load: Workload, rate: float | None, seed: int, estimator: str) -> Conditions:
+def _conditions(space: Space, load: Workload, rate: float | None, seed: int, estimator: str | None) -> Conditions:
     weights = ", ".join(str(each or space.model.weights) for each in space.weights)
     kv = ", ".join(str(each or space.model.dtype) for each in space.kv)
     return Conditions(
@@ -197,7 +197,7 @@ def _conditions(space: Space, load: Workload, rate: float | None, seed: int, est
         model=space.model.name,
         parallelism=f"{', '.join(map(str, space.counts))} accelerators a replica",
         engine=", ".join(space.engines),
-        estimator=estimator,
+        estimator=estimator or "calibrated, ideal for the ideal engine",
         policy=", ".join(space.policies),
         workload=load.title,
         seeds=(seed,),

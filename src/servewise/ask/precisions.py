@@ -8,14 +8,14 @@ from typing import Any
 from servewise.deployment.deployment import Deployment
 from servewise.modelspec.kv import kv_bytes_per_token
 from servewise.modelspec.weights import weight_bytes
+from servewise.plan.clock import clock_for
 from servewise.precision import FORMATS, Precision
-from servewise.steptime.api import estimator_for
 from servewise.steptime.shape import decode_shape
 
 COMPARED = (("fp8", None), ("int8", None), ("int4", None), (None, "fp8"), ("fp8", "fp8"), ("int4", "fp8"))
 
 
-def precision_rows(deployment: Deployment, batch: int, context: int, estimator: str) -> list[dict[str, Any]]:
+def precision_rows(deployment: Deployment, batch: int, context: int, estimator: str | None) -> list[dict[str, Any]]:
     """The deployment as it is and with fewer bits, decoding ``batch`` sequences of ``context`` tokens; no quality."""
     kept = [(deployment.weights, deployment.kv)]
     for weights, kv in COMPARED:
@@ -30,8 +30,8 @@ def _fewer(pair: tuple[Precision | None, Precision], deployment: Deployment) -> 
     return weights.bits <= deployment.stored_weights.bits and pair[1].bits <= deployment.kv.bits
 
 
-def _row(deployment: Deployment, batch: int, context: int, estimator: str) -> dict[str, Any]:
-    clock = estimator_for(deployment, estimator)
+def _row(deployment: Deployment, batch: int, context: int, estimator: str | None) -> dict[str, Any]:
+    clock = clock_for(deployment, estimator)
     step_s = clock.seconds(decode_shape(batch, context, clock.window_tokens))
     return {
         "name": f"{deployment.stored_weights} weights, {deployment.kv} KV",

@@ -38,10 +38,10 @@ from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.plan.bracket import bracket
+from servewise.plan.clock import clock_for
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.simulate.unit_step import UnitStep
-from servewise.steptime.api import estimator_for
 from servewise.steptime.estimator import Estimator
 from servewise.workload.synthetic import ClosedLoop
 
@@ -66,7 +66,7 @@ def simulate(
     seed: int = 0,
     seeds: int = DEFAULT_SEEDS,
     slo: str | Slo | None = None,
-    estimator: str = "calibrated",
+    estimator: str | None = None,
     run_dir: str | Path | None = None,
     processes: int = 1,
     progress: Progress | None = None,
@@ -91,7 +91,7 @@ def simulate(
     whole(seeds, "seeds", most=MOST_SEEDS)
     whole(seed, "seed", least=0)
     seeded = is_seeded(load)
-    clock = UnitStep() if unit_step else estimator_for(deployment, estimator)
+    clock = UnitStep() if unit_step else clock_for(deployment, estimator)
     servers = [_server(deployment, each, clock, load) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
     count = seeds if seeded else 1
@@ -127,7 +127,7 @@ def simulate(
     )
 
 
-def _clocks(deployment: Deployment, estimator: str, server: Server, load: Load, seed: int) -> tuple[Server, ...]:
+def _clocks(deployment: Deployment, estimator: str | None, server: Server, load: Load, seed: int) -> tuple[Server, ...]:
     """``server`` by its nominal clock, and by the slow and the fast one where the coefficients have a spread."""
     shapes = list(islice(Door(shapes_of(load, seed), longest_context(deployment)), PEEKED))
     if not shapes:

@@ -14,7 +14,7 @@ from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
-from servewise.steptime.api import estimator_for
+from servewise.plan.clock import clock_for
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.shape import StepShape, add_chunk, decode_shape
 from servewise.techniques.speculation import SpeculationRow, batched_rows, best_row, speculation_rows
@@ -41,7 +41,7 @@ def speculate(
     batch: int | Iterable[int] = DEFAULT_BATCHES,
     context: int = DEFAULT_CONTEXT_TOKENS,
     max_k: int = DEFAULT_MAX_K,
-    estimator: str = "calibrated",
+    estimator: str | None = None,
     **options: Unpack[Options],
 ) -> Answer:
     """The speed-up of decoding for each draft length up to ``max_k``, at an ``acceptance`` rate a draft token.
@@ -109,9 +109,9 @@ def _by_models(
     batches: Sequence[int],
     context: int,
     max_k: int,
-    estimator: str,
+    estimator: str | None,
 ) -> Answer:
-    clock, small = estimator_for(target, estimator), estimator_for(draft, estimator)
+    clock, small = clock_for(target, estimator), clock_for(draft, estimator)
 
     def rows_at(a: float, batch: int) -> tuple[SpeculationRow, ...]:
         draft_step_s = small.seconds(decode_shape(batch, context, small.window_tokens))

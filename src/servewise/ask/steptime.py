@@ -14,7 +14,7 @@ from servewise.caveats import Caveat, unique
 from servewise.deployment.capacity import KvCapacity, kv_capacity, max_sequences
 from servewise.deployment.deployment import Deployment
 from servewise.errors import UnknownName
-from servewise.steptime.api import estimator_for
+from servewise.plan.clock import clock_for
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import ideal_roofline
 from servewise.steptime.ridge import ridge_batch, ridge_batch_without_kv
@@ -35,22 +35,22 @@ def steptime(
     phase: Phase = "decode",
     batch: int | Iterable[int] = DEFAULT_BATCHES,
     context: int = DEFAULT_CONTEXT_TOKENS,
-    estimator: str = "calibrated",
+    estimator: str | None = None,
     **options: Unpack[Options],
 ) -> Answer:
     """The time of a ``phase`` step at each ``batch``, every sequence at ``context`` tokens (the new one included).
 
     ``decode`` makes one token a sequence, ``prefill`` takes whole prompts of ``context`` tokens. ``tokens_per_s`` are
     of one replica: tokens made (decode) or prompt tokens taken in (prefill). ``estimator``: calibrated, ideal, or a
-    file. ``precisions`` compare the decode step with fewer bits. The ridge is where the ideal roofline's compute time
-    reaches its memory time in decode; None: never.
+    file; None: ideal for the ideal engine, else calibrated. ``precisions`` compare the decode step with fewer bits. The
+    ridge is where the ideal roofline's compute time reaches its memory time in decode; None: never.
     """
     deployment = deploy(model, accelerator, **options)
     batches = tuple(whole(each, "batch", most=MOST_BATCH) for each in wholes(batch, "batch"))
     whole(context, "context", most=MOST_CONTEXT_TOKENS)
     if phase not in PHASES:
         raise UnknownName("phase", str(phase), PHASES, where="phase", hint=f"one of {', '.join(PHASES)}")
-    clock = estimator_for(deployment, estimator)
+    clock = clock_for(deployment, estimator)
     ideal = ideal_roofline(deployment)
     return Answer(
         command="steptime",

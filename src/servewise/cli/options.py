@@ -56,9 +56,9 @@ def accelerator_option(function: F) -> F:
 
 def estimator_option(function: F) -> F:
     """--estimator."""
-    text = "What times a step: measured coefficients, the ideal roofline, or a file."
+    text = "What times a step: measured coefficients (default; ideal for --engine ideal), the roofline, or a file."
     kinds = "ideal|calibrated|FILE"
-    return click.option("--estimator", default="calibrated", show_default=True, metavar=kinds, help=text)(function)
+    return click.option("--estimator", metavar=kinds, help=text)(function)
 
 
 def seed_options(function: F) -> F:

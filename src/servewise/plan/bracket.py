@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from servewise.deployment.deployment import Deployment
+from servewise.plan.clock import kind_for
 from servewise.plan.server import Server
 from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
@@ -29,10 +30,10 @@ class Bracket(NamedTuple):
 
 
 def bracket(
-    deployment: Deployment, estimator: str, server: Server, requests: Sequence[Request], seed: int
+    deployment: Deployment, estimator: str | None, server: Server, requests: Sequence[Request], seed: int
 ) -> Bracket | None:
     """The slow and the fast clock of ``deployment``; None where the estimator has no coefficients to draw."""
-    if estimator != "calibrated" or deployment.engine == "ideal":
+    if kind_for(deployment, estimator) != "calibrated":
         return None
     prompt = max(1, round(sum(each.prompt_tokens for each in requests) / len(requests)))
     output = max(1, round(sum(each.output_tokens for each in requests) / len(requests)))

@@ -50,7 +50,7 @@ class Question:
     slo: Slo
     prices: Mapping[str, float]
     rate_per_s: float | None = None
-    estimator: str = "calibrated"
+    estimator: str | None = None
     hash_block_tokens: int | None = None
     others: tuple[Traffic, ...] = ()
     seed: int = 0

@@ -42,7 +42,7 @@ def moved(
     before_per_s: float,
     traffic: Traffic,
     slo: Slo,
-    estimator: str,
+    estimator: str | None,
     hash_block_tokens: int | None,
 ) -> Moved:
     """How far the highest rate of ``candidate`` moves with ``change`` from ``before_per_s``, found on ``traffic``."""

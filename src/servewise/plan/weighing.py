@@ -12,11 +12,11 @@ from servewise.metrics.summary import RunSummary
 from servewise.plan.binding import Binding, binding_of
 from servewise.plan.bounds import least_violations
 from servewise.plan.candidates import Candidate
+from servewise.plan.clock import clock_for
 from servewise.plan.saturation import Knee
 from servewise.plan.search import PRECISION, highest_rate
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic
-from servewise.steptime.api import estimator_for
 from servewise.steptime.estimator import Estimator
 from servewise.units import format_bytes
 
@@ -56,7 +56,7 @@ class Weighed:
 
 
 def server_of(
-    candidate: Candidate, estimator: str, hash_block_tokens: int | None, clock: Estimator | None = None
+    candidate: Candidate, estimator: str | None, hash_block_tokens: int | None, clock: Estimator | None = None
 ) -> Server | DoesNotFit:
     """The candidate as a server, or why it does not fit."""
     capacity = kv_capacity(candidate.deployment)
@@ -64,7 +64,7 @@ def server_of(
         return capacity
     return Server(
         policy=candidate.policy,
-        estimator=clock or estimator_for(candidate.deployment, estimator),
+        estimator=clock or clock_for(candidate.deployment, estimator),
         blocks=capacity.blocks,
         block_tokens=capacity.block_tokens,
         hash_block_tokens=hash_block_tokens,
@@ -72,7 +72,7 @@ def server_of(
 
 
 def admitted(
-    candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str, hash_block_tokens: int | None
+    candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str | None, hash_block_tokens: int | None
 ) -> Server | Rejected:
     """The candidate as a server, unless its memory or the physics of its SLO rule it out; nothing is simulated."""
     unsplit = why_not_split(candidate)
