@@ -1,0 +1,141 @@
+"""--json and --output: one document, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.running import invoke, process, workload
+
+from servewise.cli.showing import write_whole
+
+MODEL = ["llama-2-13b", "--accelerator", "a100-80gb"]
+ASKED = {
+    "size": MODEL,
+    "steptime": MODEL,
+    "simulate": [*MODEL, "--workload", "W", "--rate", "1,2", "--policy", "static,continuous", "--seeds", "1"],
+    "speculate": ["--acceptance", "0.8", "--draft-cost", "0.128"],
+    "prefix": ["--prompt-tokens", "1000", "--calls", "1M", "--price", "3"],
+    "plan": ["llama-2-13b", "--accelerators", "a100-80gb", "--workload", "W", "--slo", "e2e_p95<=60s", "--counts", "1"],
+}
+RESULT = {
+    "size": {"weight_bytes", "kv_bytes_per_token", "kv_budget_bytes", "kv_tokens", "max_sequences", "fits"},
+    "steptime": {"rows", "ridge_batch", "ridge_batch_without_kv"},
+    "simulate": {"rows", "knees", "slo"},
+    "speculate": {"best_k", "speedup", "rows", "by_acceptance"},
+    "prefix": {"requests", "prompt_tokens", "reusable_tokens", "hit_rate", "breaks", "cost_usd", "cost_with_cache_usd"},
+    "plan": {"ranking", "rejected", "recommendation", "sensitivity"},
+}
+
+
+def asked(command: str, folder: Path) -> list[str]:
+    """The command's arguments with its workload in ``folder``."""
+    return [command, *(workload(folder) if each == "W" else each for each in ASKED[command])]
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_json_is_one_document_with_contracts_keys(command: str, tmp_path: Path) -> None:
+    """stdout is exactly one JSON document: schema, conditions, result, caveats; caveats each with their cure."""
+    found = invoke(*asked(command, tmp_path), "--json")
+    document = json.loads(found.stdout)
+
+    assert found.exit_code == 0
+    assert found.stderr == ""
+    assert set(document) == {"schema", "conditions", "result", "caveats"}
+    assert document["schema"] == f"servewise.{command}/1"
+    assert set(document["result"]) >= RESULT[command]
+    assert all(document["conditions"].get(key) for key in ("hardware", "load", "lengths", "precision", "version"))
+    assert all(set(each) == {"code", "message", "cure"} for each in document["caveats"])
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_tables_for_people_have_their_conditions(command: str, tmp_path: Path) -> None:
+    """Without --json there are tables, under a line of conditions, and no escape sequences in a pipe."""
+    found = invoke(*asked(command, tmp_path))
+
+    assert found.exit_code == 0
+    assert len(found.stdout.splitlines()) > 4
+    assert "\x1b" not in found.stdout
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    """A policy that never makes a second token has no TPOT: null, since JSON has no NaN."""
+    one = tmp_path / "one.toml"
+    one.write_text(Path(workload(tmp_path)).read_text().replace("tokens = 40", "tokens = 1"))
+    asked = ["simulate", *MODEL, "--workload", str(one), "--json", "--seeds", "1"]
+    row = json.loads(invoke(*asked).stdout, parse_constant=pytest.fail)["result"]["rows"][0]
+
+    assert row["tpot_s"]["p95"] is None
+    assert row["ttft_s"]["p95"] > 0
+
+
+def test_output_is_the_same_document(tmp_path: Path) -> None:
+    """FILE holds what --json prints, beside whatever stdout shows."""
+    target = tmp_path / "answer.json"
+    printed = invoke("size", *MODEL, "--json", "--output", str(target))
+    shown = invoke("size", *MODEL, "-o", str(tmp_path / "other.json"))
+
+    assert json.loads(target.read_text()) == json.loads(printed.stdout)
+    assert (tmp_path / "other.json").read_text() == target.read_text()
+    assert not shown.stdout.startswith("{")
+
+
+def test_output_html_is_a_report(tmp_path: Path) -> None:
+    """A name that ends in .html gets a self-contained page."""
+    target = tmp_path / "answer.html"
+    invoke("size", *MODEL, "-o", str(target))
+    page = target.read_text()
+
+    assert page.lstrip().lower().startswith("<!doctype html")
+    assert "llama-2-13b" in page
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted before the move, the file is as it was and nothing lies beside it."""
+    target = tmp_path / "answer.json"
+    target.write_text("old")
+
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", broken)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(target, "new")
+
+    assert target.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["answer.json"]
+
+
+def test_report_draws_documents_and_runs(tmp_path: Path) -> None:
+    """Documents of commands and a run directory become one page with all of them."""
+    small = workload(tmp_path)
+    invoke("size", *MODEL, "-o", str(tmp_path / "size.json"))
+    run = str(tmp_path / "run")
+    made = invoke("simulate", *MODEL, "--workload", small, "--rate", "1", "--seeds", "1", "--run-dir", run)
+    assert made.exit_code == 0
+    target = tmp_path / "report.html"
+    found = invoke("report", str(tmp_path / "size.json"), run, "--output", str(target))
+
+    assert found.exit_code == 0
+    assert "Memory of one accelerator" in target.read_text()
+    assert "TTFT" in target.read_text()
+    assert str(target) in found.stderr
+
+
+def test_report_as_markdown(tmp_path: Path) -> None:
+    """A name that ends in .md gets Markdown."""
+    invoke("size", *MODEL, "-o", str(tmp_path / "size.json"))
+    found = invoke("report", str(tmp_path / "size.json"), "-o", str(tmp_path / "r.md"))
+
+    assert found.exit_code == 0
+    assert "|" in (tmp_path / "r.md").read_text()
+
+
+def test_two_processes_print_what_one_prints(tmp_path: Path) -> None:
+    """A real process with two workers: the same document, progress kept off stdout."""
+    asked_for = asked("simulate", tmp_path)
+    one, two = (process(*asked_for, "--json", "--processes", count).stdout for count in ("1", "2"))
+
+    assert one == two
+    json.loads(two)
