@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from servewise.cli.options import processes_option
-from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.progress import progress_bar
 from servewise.cli.showing import Show, answering, checked_target, write_whole
 
 REPORT = "servewise-report.html"
@@ -18,14 +18,14 @@ REPORT = "servewise-report.html"
 @click.option("--report", default=REPORT, show_default=True, metavar="FILE", help="Where the report goes.")
 @processes_option
 @answering
-def command(show: Show, *, report: str, processes: int | None) -> None:
+def command(show: Show, *, report: str, processes: int) -> None:
     """The main job on built-in input: Llama 2 13B on an 80 GB A100 under a real conversation trace."""
     from servewise.ask.demo import demo
     from servewise.report.html import render_html
 
     target = checked_target(report)
     with progress_bar("demo") as progress:
-        answer = demo(processes=processes or usable_cores(), progress=_without_name(progress))
+        answer = demo(processes=processes, progress=_without_name(progress))
     write_whole(target, render_html(answer, title="servewise demo"))
     show(answer)
     click.echo(f"wrote {Path(report).absolute()}", err=True)

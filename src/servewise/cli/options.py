@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from servewise.cli.progress import usable_cores
 from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
+from servewise.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,10 +71,15 @@ def seed_options(function: F) -> F:
 
 
 def processes_option(function: F) -> F:
-    """--processes."""
-    return click.option(
-        "--processes", type=WHOLE, metavar="N", help="Default: all cores; results do not depend on it."
-    )(function)
+    """--processes; the command gets how many."""
+    text = "Default: all cores; results do not depend on it."
+    return click.option("--processes", type=WHOLE, metavar="N", callback=_processes, help=text)(function)
+
+
+def _processes(_: click.Context, __: click.Parameter, value: int | None) -> int:
+    if value is not None and value < 1:
+        raise InputError(f"must be at least 1, not {value}", where="processes")
+    return value or usable_cores()
 
 
 def _add(function: F, decorators: tuple[Callable[[F], F], ...]) -> F:

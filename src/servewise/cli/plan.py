@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.options import PRECISION_HELP, estimator_option, processes_option
-from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Several
 from servewise.cli.showing import Show, answering
 
@@ -41,7 +41,6 @@ def command(show: Show, *, model: str, accelerators: tuple[str, ...], check: boo
     """Which deployment of MODEL keeps the SLO at the least cost, and why do the others lose?"""
     from servewise.ask.plan import plan
 
-    options["processes"] = options["processes"] or usable_cores()
     with progress_bar("weighing candidates") as progress:
         answer = plan(model, accelerators, progress=progress, **options)
     show(answer)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.options import deployment_options, estimator_option, processes_option, seed_options
-from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
 
@@ -34,7 +34,6 @@ def command(show: Show, *, model: str, accelerator: str | None, policy: str, **o
     from servewise.ask.simulate import simulate
 
     names = [name.strip() for name in policy.split(",")]
-    options["processes"] = options["processes"] or usable_cores()
     with progress_bar("simulating") as progress:
         answer = simulate(model, accelerator, policy=names, progress=progress, **options)
     show(answer)

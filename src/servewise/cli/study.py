@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from servewise.cli.options import processes_option
-from servewise.cli.progress import progress_bar, usable_cores
+from servewise.cli.progress import progress_bar
 from servewise.cli.showing import Show, answering
 
 
@@ -13,11 +13,11 @@ from servewise.cli.showing import Show, answering
 @click.option("--check", is_flag=True, help="Exit with 1 when a figure disagrees.")
 @processes_option
 @answering
-def command(show: Show, *, check: bool, processes: int | None) -> int:
+def command(show: Show, *, check: bool, processes: int) -> int:
     """The study's tables again, side by side with its figures, with a verdict a row."""
     from servewise.ask.study import study
 
     with progress_bar("the study's tables") as progress:
-        answer = study(processes=processes or usable_cores(), progress=progress)
+        answer = study(processes=processes, progress=progress)
     show(answer)
     return 1 if check and not answer.result["all_agree"] else 0
