@@ -8,6 +8,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from servewise.engine.checkpoints.library import Places, find_checkpoint
+from servewise.engine.checkpoints.opening import open_checkpoint
 from servewise.engine.config import DecoderConfig
 
 
@@ -61,9 +63,14 @@ class Checkpoint(Protocol):
         ...
 
 
-def load_checkpoint(path: str | Path) -> Checkpoint:
-    """The checkpoint in a safetensors folder or a GGUF file, or a local model by name (``smollm2-135m-instruct``)."""
-    raise NotImplementedError
+def load_checkpoint(path: str | Path, places: Places | None = None) -> Checkpoint:
+    """The checkpoint in a safetensors folder or a GGUF file, or a local model by name (``smollm2-135m-instruct``).
+
+    Names are looked for in ``places`` (None: the models folder and the hub cache in the user's home); nothing is
+    fetched. Opening reads headers only. Raises UnknownName with the nearest names, InputError where there is no
+    checkpoint, it is damaged, or its architecture is not one that the engine computes.
+    """
+    return open_checkpoint(find_checkpoint(path, places))
 
 
 def weights_of(checkpoint: Checkpoint) -> Iterator[tuple[str, Tensor]]:

@@ -1,0 +1,1 @@
+"""Checkpoints as published: safetensors folders and GGUF files; config, weights and tokenizer, read and written."""

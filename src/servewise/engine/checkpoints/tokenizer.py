@@ -1,0 +1,60 @@
+"""Text to token ids and back, over a ``tokenizers.Tokenizer``, with the model's chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tokenizers
+
+from servewise.engine.checkpoints.chat import ChatTemplate
+from servewise.engine.config import DecoderConfig
+from servewise.errors import InputError
+
+
+class TextTokenizer:
+    """The tokenizer published with a model; ``template`` is None where the model has none (a base model)."""
+
+    def __init__(self, backend: tokenizers.Tokenizer, template: ChatTemplate | None, where: str) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend, self.template, self.where = backend, template, where
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of ``text``, special tokens in it recognised, none added."""
+        try:
+            return list(self.backend.encode(text, add_special_tokens=False).ids)
+        except UnicodeEncodeError:
+            raise InputError("holds half of a surrogate pair, which is no text", where="text") from None
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of ``tokens``, special ones left out; raises InputError for a number that is no token."""
+        for token in tokens:
+            if not 0 <= token < 2**32:
+                raise InputError(f"{token} is no token", where="tokens")
+        return self.backend.decode(list(tokens), skip_special_tokens=True)
+
+    def chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Token ids of a conversation in the model's template, ready for the assistant's reply."""
+        if self.template is None:
+            hint = "send a plain prompt, or take the model's instruct version"
+            raise InputError("the model is published without a chat template", where=self.where, hint=hint)
+        return self.encode(self.template.render(messages))
+
+
+def fitted(tokenizer: TextTokenizer, config: DecoderConfig) -> TextTokenizer:
+    """``tokenizer``, if each of its ids has a row in the embedding table of ``config``."""
+    vocabulary = tokenizer.backend.get_vocab(with_added_tokens=True)
+    text, last = max(vocabulary.items(), key=lambda each: each[1], default=("", -1))
+    if last >= config.vocabulary:
+        what = f"gives {text[:40]!r} the id {last}, beyond the {config.vocabulary} rows of the model's vocabulary"
+        raise InputError(what, where=tokenizer.where, hint="tokenizer and weights are of two models")
+    return tokenizer
+
+
+def backend_of_json(text: str, where: str) -> Any:
+    """The tokenizer of a tokenizer.json's text; raises InputError where the tokenizers library refuses it."""
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises bare Exception
+        raise InputError(f"is no tokenizer ({' '.join(str(error).split())[:160]})", where=where) from None

@@ -1,0 +1,47 @@
+"""The tokenizer in a checkpoint's folder: tokenizer.json, and the chat template from the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from servewise.engine.checkpoints.chat import ChatTemplate, chosen_template
+from servewise.engine.checkpoints.hf_config import read_object
+from servewise.engine.checkpoints.tokenizer import TextTokenizer, backend_of_json, fitted
+from servewise.engine.config import DecoderConfig
+from servewise.errors import InputError
+from servewise.modelspec.checkpoint import MOST_INDEX_BYTES, read_text
+
+TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+# Beside TOKENIZER and SETTINGS, what a folder may hold of its tokenizer; copied with it.
+TOKENIZER_FILES = (TOKENIZER, SETTINGS, TEMPLATE, "special_tokens_map.json", "added_tokens.json")
+
+
+def tokenizer_of_folder(folder: Path, config: DecoderConfig) -> TextTokenizer:
+    """The tokenizer; raises InputError where it is missing, damaged, or has ids beyond the vocabulary."""
+    path = folder / TOKENIZER
+    if not path.is_file():
+        cure = "write one with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        raise InputError(f"has no {TOKENIZER}, the only tokenizer file that is read", where=str(folder), hint=cure)
+    backend = backend_of_json(read_text(path, MOST_INDEX_BYTES), str(path))
+    return fitted(TextTokenizer(backend, template_of_folder(folder), str(path)), config)
+
+
+def template_of_folder(folder: Path) -> ChatTemplate | None:
+    """The chat template: chat_template.jinja, else the one in tokenizer_config.json, as transformers has it."""
+    path = folder / SETTINGS
+    settings: Mapping[str, Any] = read_object(path) if path.is_file() else {}
+    variables = {name: text for name in SPECIAL if (text := _token(settings.get(name))) is not None}
+    own = folder / TEMPLATE
+    if own.is_file():
+        return ChatTemplate(read_text(own, MOST_INDEX_BYTES), variables, str(own))
+    source = chosen_template(settings.get("chat_template"), str(path))
+    return None if source is None else ChatTemplate(source, variables, f"{path}: chat_template")
+
+
+def _token(value: Any) -> str | None:
+    """A special token: its text, or an object with its text as content."""
+    text = value.get("content") if isinstance(value, Mapping) else value
+    return text if isinstance(text, str) else None
