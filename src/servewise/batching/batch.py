@@ -81,6 +81,10 @@ class Batcher(Protocol):
         """Every sequence that waits or runs."""
         ...
 
-    def finish(self, sequence: Sequence) -> None:
-        """Take out a sequence at once, wherever it is: its end came early, or it was cancelled."""
+    def finish(self, sequence: Sequence) -> list[Sequence]:
+        """Take out a sequence between two steps, wherever it is: its end came early, or it was cancelled.
+
+        Returns the sequences that are released now, as ``commit`` does: it alone, or none or a whole batch where a
+        batch is released together.
+        """
         ...

@@ -1,7 +1,7 @@
 """The KV block pool: how many blocks are free, who shares which, what may be evicted.
 
 A block holds ``block_tokens`` tokens of KV. Blocks are counted, not numbered: decisions depend on counts alone, and
-an engine that needs addresses hands out its own for the counts decided here. Three kinds:
+an engine that needs addresses hands out its own for the counts decided here, in a child of the pool. Three kinds:
 
 - free: never used, or with nothing worth keeping;
 - held: private to one sequence, or shared under a hash by every sequence that has that prefix;
@@ -13,6 +13,7 @@ Invariant (a property test holds it): free + held + kept == total.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from servewise.batching.sequence import Sequence
 from servewise.errors import InputError
@@ -89,6 +90,11 @@ class BlockPool:
         self.take(private)
         return True
 
+    def make_free(self, blocks: int) -> None:
+        """Evict kept blocks until ``blocks`` are free; the caller has checked ``available``."""
+        if blocks > self.free:
+            self._evict(blocks - self.free)
+
     def take(self, blocks: int) -> None:
         """Take ``blocks`` blocks, evicting kept ones as needed; the caller has checked ``available``."""
         if blocks > self.free:
@@ -102,6 +108,18 @@ class BlockPool:
         computed = min(sequence.computed_tokens, sequence.prompt_tokens) // self.hash_block_tokens
         for key in sequence.block_hashes[sequence.shared : computed]:
             self._publish_one(sequence, key)
+
+    def discard(self, hashes: Iterable[int]) -> None:
+        """Free the kept blocks under ``hashes`` at once: what they hold is not to be trusted."""
+        for key in hashes:
+            blocks = self._kept.pop(key, 0)
+            if blocks:
+                self.kept_blocks -= blocks
+                self.free += blocks
+                self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        """A hash block left the cache; a pool that hands out addresses takes them back here."""
 
     def _publish_one(self, sequence: Sequence, key: int) -> None:
         # Two sequences may compute one prefix side by side; the second joins the first's copy and frees its own.
@@ -154,8 +172,11 @@ class BlockPool:
         kept = self._kept
         while blocks > 0:
             key, size = kept.popitem(last=False)
-            gone = size if isinstance(key, int) else min(size, blocks)
-            if gone < size:
+            gone = min(size, blocks)
+            if isinstance(key, int):
+                gone = size
+                self._forget(key)
+            elif gone < size:
                 kept[key] = size - gone
                 kept.move_to_end(key, last=False)
             self.kept_blocks -= gone

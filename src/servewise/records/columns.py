@@ -66,7 +66,9 @@ class StepColumns:
 
     ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
     sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start,
-    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too).
+    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too). An engine
+    also tells the parts of ``seconds``: ``plan_s`` (deciding and laying out the step), ``model_s`` (the network) and
+    ``sample_s`` (choosing tokens); elsewhere these columns are empty.
     """
 
     start_s: array[float] = field(default_factory=_floats)
@@ -78,6 +80,9 @@ class StepColumns:
     waiting: array[int] = field(default_factory=_ints)
     kv_tokens: array[int] = field(default_factory=_ints)
     active: array[int] = field(default_factory=_ints)
+    plan_s: array[float] = field(default_factory=_floats)
+    model_s: array[float] = field(default_factory=_floats)
+    sample_s: array[float] = field(default_factory=_floats)
 
     def __len__(self) -> int:
         """Rows."""

@@ -23,6 +23,7 @@ REQUEST_INTS = ("id", "prompt_tokens", "cached_tokens", "output_tokens", "preemp
 REQUEST_REST = ("token_times_s", "status", "error")
 STEP_FLOATS = ("start_s", "seconds")
 STEP_INTS = ("steps", "decode_sequences", "prefill_tokens", "running", "waiting", "kv_tokens")
+STEP_OPTIONAL = {"active": "q", "plan_s": "d", "model_s": "d", "sample_s": "d"}  # only where the run recorded them
 COMPRESSION = "zstd(3)"
 BATCH_ROWS = 65_536
 TYPES = {"d": arrow.DataType.float64(), "q": arrow.DataType.int64()}
@@ -44,8 +45,8 @@ def requests_to_parquet(requests: RequestColumns) -> bytes:
 
 
 def steps_to_parquet(steps: StepColumns) -> bytes:
-    """The step records as Parquet bytes; ``active`` only where the run recorded it."""
-    recorded = ("active",) if len(steps.active) == len(steps) else ()
+    """The step records as Parquet bytes; the optional columns only where the run recorded them."""
+    recorded = [name for name in STEP_OPTIONAL if len(getattr(steps, name)) == len(steps)]
     names = (*STEP_FLOATS, *STEP_INTS, *recorded)
     return _bytes({name: _plain(getattr(steps, name), len(steps), name) for name in names})
 
@@ -67,12 +68,14 @@ def requests_from_parquet(data: bytes, where: str) -> RequestColumns:
 def steps_from_parquet(data: bytes, where: str) -> StepColumns:
     """The step records in Parquet bytes; InputError for a missing or odd column."""
     table = _table(data, (*STEP_FLOATS, *STEP_INTS), where)
-    recorded = ("active",) if "active" in table.column_names else ()
     found = StepColumns()
     for name in STEP_FLOATS:
         setattr(found, name, _numbers(table, name, "d", where))
-    for name in (*STEP_INTS, *recorded):
+    for name in STEP_INTS:
         setattr(found, name, _numbers(table, name, "q", where))
+    for name, typecode in STEP_OPTIONAL.items():
+        if name in table.column_names:
+            setattr(found, name, _numbers(table, name, typecode, where))
     return found
 
 

@@ -131,10 +131,16 @@ class BatchwiseBatcher:
         yield from self._members
         yield from (sequence for _, sequence in self._waiting)
 
-    def finish(self, sequence: Sequence) -> None:
-        """Take out a waiting sequence, or end a running one where it is; its row is held like any ended one's."""
+    def finish(self, sequence: Sequence) -> list[Sequence]:
+        """Take out a waiting sequence, or end a running one where it is; its row is held like any ended one's.
+
+        With the last one that ran, the whole batch is released.
+        """
         if sequence.join:
             self.group.leave(sequence)
             self._hold(sequence)
-            return
+            return [] if self.group.size or self._prefilling else self._release()
+        if sequence in self._members:
+            return []
         self._waiting = deque(pair for pair in self._waiting if pair[1] is not sequence)
+        return [sequence]

@@ -131,12 +131,13 @@ class ContinuousBatcher:
         yield from self._running.values()
         yield from self._waiting
 
-    def finish(self, sequence: Sequence) -> None:
-        """Take out ``sequence`` wherever it is."""
-        if sequence.serial not in self._running:
+    def finish(self, sequence: Sequence) -> list[Sequence]:
+        """Take out ``sequence`` wherever it is; its blocks are given back at once."""
+        if sequence.serial in self._running:
+            self._withdraw(sequence)
+        else:
             self._waiting.remove(sequence)
-            return
-        self._withdraw(sequence)
+        return [sequence]
 
     def _withdraw(self, sequence: Sequence) -> None:
         if sequence.join:

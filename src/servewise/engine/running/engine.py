@@ -1,0 +1,291 @@
+"""The engine: a policy's steps carried out on a model, request by request.
+
+A step is plan -> lay out -> model -> sample -> commit. The policy, its block pool and its prefix cache are the very
+objects that the simulator drives; a property test holds their decisions equal. The engine adds block addresses, token
+ids and a clock. It is single-threaded: call it from one thread, at any time between two steps, callbacks included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Tokens
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from time import perf_counter
+
+import numpy as np
+from torch import Tensor
+
+from servewise.batching.batch import Batch
+from servewise.batching.policies import Policy
+from servewise.batching.sequence import Sequence
+from servewise.engine.checkpoint import Tokenizer
+from servewise.engine.running.addresses import AddressedPool
+from servewise.engine.running.generation import Emitted, Generation
+from servewise.engine.running.hashes import block_hashes
+from servewise.engine.running.intake import output_limit, refusal, too_large
+from servewise.engine.running.layout import Span, spans_of, step_input
+from servewise.engine.running.recorder import Recorder
+from servewise.engine.running.text import OutputText
+from servewise.engine.sampling.sampler import Choice, random_stream, sample
+from servewise.engine.sampling_settings import SamplingSettings
+from servewise.engine.step import Model
+from servewise.records.columns import CANCELLED, COMPLETED, FAILED, REJECTED, UNFINISHED, RequestColumns, StepColumns
+
+NOT_FINITE = "the model's logits are not finite (NaN or infinity)"
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What a step did. ``batch`` None: there was nothing to run before an arrival or ``Engine.wake_s``."""
+
+    batch: Batch | None
+    emitted: tuple[Emitted, ...] = ()
+    ended: tuple[Generation, ...] = ()
+
+
+class Engine:
+    """``model`` under ``policy``, with ``blocks`` KV blocks of ``block_tokens`` tokens.
+
+    Prefixes are shared where the policy has a prefix cache, by hashes with ``salt``. ``tokenizer`` gives replies their
+    text and stop strings. ``seed`` draws the seeds of requests that bring none. ``clock`` counts seconds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        policy: Policy,
+        *,
+        blocks: int,
+        block_tokens: int = 16,
+        tokenizer: Tokenizer | None = None,
+        seed: int = 0,
+        salt: bytes = b"",
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.model = model
+        self.slots = policy.slots
+        cached = bool(getattr(policy, "prefix_cache", False))
+        self.pool = AddressedPool(blocks, block_tokens, block_tokens if cached else None)
+        self.cache = model.new_cache(blocks, block_tokens)
+        self._batcher = policy.batcher(self.pool, model.config.window_tokens)
+        self._tokenizer = tokenizer
+        self._end_tokens = frozenset(model.config.end_tokens)
+        self._salt = salt
+        self._seeds = np.random.default_rng(seed)
+        self._clock = clock
+        self._started = clock()
+        self._recorder = Recorder()
+        self._serial = 0
+        self._live: dict[int, Generation] = {}  # neither ended nor refused
+        self._running: dict[int, Generation] = {}  # admitted, blocks held, in order of admission
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the engine's start."""
+        return self._clock() - self._started
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request waits or runs."""
+        return not self._live
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for admission."""
+        return self._batcher.waiting_count
+
+    @property
+    def running(self) -> int:
+        """Requests that hold a row and blocks."""
+        return len(self._running)
+
+    @property
+    def requests(self) -> RequestColumns:
+        """The records of the requests that have ended."""
+        return self._recorder.requests
+
+    @property
+    def steps(self) -> StepColumns:
+        """The records of the steps that have run."""
+        return self._recorder.steps
+
+    def new_records(self) -> None:
+        """Begin new records; those so far stay with who holds them. A server that runs for days calls it."""
+        self._recorder = Recorder()
+
+    def wake_s(self) -> float:
+        """When a step can run though nothing arrives; infinity: only an arrival brings one, or ``close``."""
+        return self._batcher.wake_s()
+
+    def close(self) -> None:
+        """No more requests will come: a policy that waits for a full batch need not."""
+        self._batcher.close()
+
+    def submit(
+        self,
+        prompt: Tokens[int],
+        settings: SamplingSettings,
+        *,
+        on_token: Callable[[Emitted], None] | None = None,
+        on_end: Callable[[Generation], None] | None = None,
+        arrival_s: float | None = None,
+        serial: int | None = None,
+    ) -> Generation:
+        """Queue a request that came at ``arrival_s`` (None: now); returns its handle, ``serial`` its id (None: next).
+
+        ``on_token`` and ``on_end`` are called at the end of a step, when they may submit and cancel; they must not
+        raise. A reply ends at the model's context even if ``max_tokens`` would go on.
+
+        Raises InputError, after recording the request as rejected, where it can never run: an empty prompt, a token
+        that the model does not know, a prompt that fills the context, more KV than the pool holds, a stop string
+        without a tokenizer.
+        """
+        settings = replace(settings, seed=self._draw_seed() if settings.seed is None else settings.seed)
+        generation = self._generation(self._serial if serial is None else serial, prompt, settings)
+        generation.arrival_s = self.now_s if arrival_s is None else arrival_s
+        generation.on_token, generation.on_end = on_token, on_end
+        self._serial = max(self._serial, generation.serial) + 1
+        refused = refusal(prompt, settings, self.model.config, has_tokenizer=self._tokenizer is not None)
+        if refused is None and not self._batcher.add(generation, generation.arrival_s):
+            refused = too_large(generation.total_tokens, self.pool.capacity_tokens)
+        if refused is not None:
+            generation.finish_reason, generation.error = "rejected", str(refused)
+            self._end(generation, REJECTED, generation.arrival_s)
+            raise refused
+        self._live[generation.serial] = generation
+        return generation
+
+    def _draw_seed(self) -> int:
+        return int(self._seeds.integers(1 << 63))
+
+    def _generation(self, serial: int, prompt: Tokens[int], settings: SamplingSettings) -> Generation:
+        assert settings.seed is not None
+        size = self.pool.hash_block_tokens
+        return Generation(
+            serial,
+            prompt,
+            output_limit(len(prompt), settings, self.model.config),
+            settings,
+            random_stream(settings.seed),
+            block_hashes=block_hashes(prompt, size, self._salt) if size is not None else (),
+            text=OutputText(self._tokenizer.decode, prompt, settings.stop) if self._tokenizer is not None else None,
+        )
+
+    def cancel(self, serial: int) -> bool:
+        """End a request wherever it is; its blocks are free at once (a static batch holds its row). False: no such."""
+        generation = self._live.get(serial)
+        if generation is None:
+            return False
+        self._take_out(generation, CANCELLED)
+        return True
+
+    def abandon(self) -> None:
+        """End all that waits or runs, recorded as unfinished: the run stops here."""
+        for generation in list(self._live.values()):
+            if not generation.done:
+                self._take_out(generation, UNFINISHED)
+
+    def _take_out(self, generation: Generation, status: int) -> None:
+        generation.finish_reason = "cancelled"
+        now_s = self.now_s
+        self._end(generation, status, now_s)
+        ended = self._released(self._batcher.finish(generation), now_s)
+        _tell((), [generation, *ended])
+
+    def run_until_idle(self) -> None:
+        """Step until every request has ended; no more will come, apart from callbacks."""
+        self.close()
+        while not self.idle:
+            self.step()
+
+    def step(self) -> StepOutcome:
+        """Run the next step. After an exception from the model the engine is as before: the step may be tried again."""
+        start_s = self.now_s
+        batch = self._batcher.plan(start_s)
+        if batch is None:
+            return StepOutcome(None)
+        waiting = self._batcher.waiting_count
+        spans = self._spans(batch, start_s)
+        step = step_input(spans, self.pool)
+        laid_out_s = self.now_s
+        logits = self.model.step(step, self.cache)
+        computed_s = self.now_s
+        chosen = _choose(logits, spans)
+        sampled_s = self.now_s
+        emitted = [each for generation, choice in chosen if (each := self._take(generation, choice, sampled_s))]
+        ended = self._commit(batch, [generation for generation, _ in chosen], sampled_s)
+        self._recorder.stepped(batch, waiting, (start_s, laid_out_s, computed_s, sampled_s, self.now_s))
+        _tell(emitted, ended)
+        return StepOutcome(batch, tuple(emitted), tuple(ended))
+
+    def _spans(self, batch: Batch, now_s: float) -> list[Span]:
+        """The step's spans, with blocks for them all."""
+        for sequence in batch.preempted:
+            del self._running[sequence.serial]
+        for sequence in batch.admitted:
+            generation = self._live[sequence.serial]
+            self._running[sequence.serial] = generation
+            if isnan(generation.admitted_s):
+                generation.admitted_s = now_s
+        spans = spans_of(batch, self._running.values())
+        self.pool.cover((span.generation, span.start + span.new_tokens) for span in spans)
+        return spans
+
+    def _take(self, generation: Generation, choice: Choice | None, now_s: float) -> Emitted | None:
+        """Note the chosen token, and the reply's end if it is one; None: there is nothing to tell."""
+        if generation.done:
+            return None
+        if choice is None:
+            generation.finish_reason, generation.error = "failed", NOT_FINITE
+            return None
+        text = generation.take(choice, now_s, self._end_tokens)
+        return Emitted(generation, choice, text, generation.finish_reason)
+
+    def _commit(self, batch: Batch, sampled: Iterable[Generation], now_s: float) -> list[Generation]:
+        """Commit the step and take out the replies that ended early; returns the requests that ended."""
+        ended = self._released(self._batcher.commit(batch, 1), now_s)
+        for generation in sampled:
+            if generation.error and not generation.done:
+                self._end(generation, FAILED, now_s)
+                ended.append(generation)
+            if generation.join and generation.finish_reason is not None:
+                ended += self._released(self._batcher.finish(generation), now_s)
+            if generation.error:
+                self.pool.discard(generation.block_hashes)
+        return ended
+
+    def _released(self, sequences: Iterable[Sequence], now_s: float) -> list[Generation]:
+        """The policy let go of ``sequences``; returns those that end with that."""
+        ended = []
+        for sequence in sequences:
+            assert isinstance(sequence, Generation), "the engine adds only generations"
+            self._running.pop(sequence.serial, None)
+            if not sequence.done:
+                self._end(sequence, FAILED if sequence.error else COMPLETED, now_s)
+                ended.append(sequence)
+        return ended
+
+    def _end(self, generation: Generation, status: int, now_s: float) -> None:
+        generation.status = status
+        generation.end_s = now_s if status != UNFINISHED else nan
+        self._live.pop(generation.serial, None)
+        self._recorder.ended(generation)
+
+
+def _choose(logits: Tensor, spans: Iterable[Span]) -> list[tuple[Generation, Choice | None]]:
+    """The next token of each span that samples; None: its logits are not finite."""
+    wanted = [span for span in spans if span.wanted]
+    rows = [row for row, span in enumerate(wanted) if span.samples]
+    sampling = [wanted[row].generation for row in rows]
+    chosen = sample(logits if len(rows) == len(wanted) else logits[rows], [each.row() for each in sampling])
+    return list(zip(sampling, chosen, strict=True))
+
+
+def _tell(emitted: Iterable[Emitted], ended: Iterable[Generation]) -> None:
+    for each in emitted:
+        if each.generation.on_token is not None:
+            each.generation.on_token(each)
+    for generation in ended:
+        if generation.on_end is not None:
+            generation.on_end(generation)
