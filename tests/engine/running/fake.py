@@ -46,7 +46,8 @@ def logits_after(tokens: Sequence[int], vocabulary: int) -> np.ndarray:
         bits ^= bits >> np.uint64(29)
         bits *= np.uint64(0xBF58_476D_1CE4_E5B9)
         bits ^= bits >> np.uint64(32)
-    return (bits >> np.uint64(40)).astype(np.float64) / 2**22  # 0 to 4
+    logits: np.ndarray = (bits >> np.uint64(40)).astype(np.float64) / 2**22  # 0 to 4
+    return logits
 
 
 def reply_alone(prompt: Sequence[int], tokens: int, vocabulary: int = 40, end: tuple[int, ...] = ()) -> list[int]:

@@ -8,13 +8,14 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.engine.running.fake import FakeModel, config, reply_alone
+
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.engine.running.engine import NOT_FINITE, Engine
 from servewise.engine.running.generation import Emitted, Generation
 from servewise.engine.sampling_settings import SamplingSettings
 from servewise.errors import InputError
 from servewise.records.columns import CANCELLED, COMPLETED, FAILED, REJECTED, UNFINISHED
-from tests.engine.running.fake import FakeModel, config, reply_alone
 
 POLICIES = (
     Static(3),
@@ -27,10 +28,12 @@ PROMPTS = [[1, 2, 3], list(range(5, 25)), [7], list(range(30)), [9, 9, 9, 9], [3
 
 
 def greedy(tokens: int) -> SamplingSettings:
+    """Greedy settings for ``tokens`` tokens."""
     return SamplingSettings(max_tokens=tokens, temperature=0.0)
 
 
 def engine_of(policy: Policy, model: FakeModel | None = None, blocks: int = 64, block_tokens: int = 4) -> Engine:
+    """An engine on the fake model, its clock the model's."""
     model = model or FakeModel()
     return Engine(model, policy, blocks=blocks, block_tokens=block_tokens, clock=model.clock)
 
@@ -217,7 +220,7 @@ def test_a_step_that_failed_can_be_tried_again() -> None:
     sound = model.step
     for number in range(30):
         if number % 3 == 1:
-            model.step = _broken  # type: ignore[method-assign]
+            model.step = _broken  # type: ignore[method-assign, assignment]
             if not engine.idle:
                 with pytest.raises(MemoryError):
                     engine.step()
