@@ -33,6 +33,7 @@ def test_the_tightest_bound_is_nearest_to_its_limit() -> None:
         (3.9, Binding("compute", 0.5, 0.1, 0.1, 8), "compute"),
         (3.9, Binding("compute", 1.0, 0.5, 0.0, 8), "memory"),
         (3.9, Binding("compute", 0.3, 0.0, 0.5, 8), "slots"),
+        (3.9, Binding("compute", 0.3, 0.1, 0.1, 8, 0.5), "tokens"),
     ],
 )
 def test_what_binds(rate: float, binding: Binding, word: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from servewise.metrics.latency import floats, ints
+from servewise.batching.policies import Continuous, Policy
+from servewise.metrics.latency import Ints, floats, ints
 from servewise.plan.server import Server
 from servewise.simulate.run import Run
 from servewise.steptime.shape import StepShape
@@ -19,9 +21,10 @@ WORDS = {"memory": "bandwidth"}  # an estimator's "memory" is the memory's bandw
 class Binding:
     """``resource`` is compute, bandwidth, communication or overhead: the longest part of most of the step time.
 
-    ``kv_peak`` is the largest share of the KV pool in use; ``waits_for_memory`` and ``waits_for_slots`` are the shares
-    of busy time in which requests waited although slots were free, or because none was; ``mean_batch`` the sequences
-    of a mean step.
+    ``kv_peak`` is the largest share of the KV pool in use; ``mean_batch`` the sequences of a mean step. The others are
+    shares of busy time in which requests waited: because no slot was free (``waits_for_slots``; a batch that runs to
+    its end counts as that), because the step's tokens were spent (``waits_for_tokens``), or although both were to be
+    had, so for KV blocks (``waits_for_memory``).
     """
 
     resource: str
@@ -29,6 +32,7 @@ class Binding:
     waits_for_memory: float
     waits_for_slots: float
     mean_batch: float
+    waits_for_tokens: float = 0.0
 
 
 def binding_of(server: Server, run: Run) -> Binding:
@@ -40,15 +44,24 @@ def binding_of(server: Server, run: Run) -> Binding:
     running, waiting = ints(steps.running), ints(steps.waiting)
     busy = float(seconds.sum())
     queued = waiting > 0
-    full = running >= run.slots
+    full = (running >= run.slots) | (not isinstance(server.policy, Continuous))
+    spent = ~full & _spent(server.policy, ints(steps.decode_sequences), ints(steps.prefill_tokens))
     pool = (server.blocks or 0) * server.block_tokens
     return Binding(
         resource=_resource(server, run),
         kv_peak=float(ints(steps.kv_tokens).max()) / pool if pool else 0.0,
-        waits_for_memory=float(seconds[queued & ~full].sum()) / busy,
+        waits_for_memory=float(seconds[queued & ~full & ~spent].sum()) / busy,
         waits_for_slots=float(seconds[queued & full].sum()) / busy,
         mean_batch=float(running @ count) / float(count.sum()),
+        waits_for_tokens=float(seconds[queued & spent].sum()) / busy,
     )
+
+
+def _spent(policy: Policy, decodes: Ints, prefill: Ints) -> NDArray[np.bool_]:
+    """Whether a step left no room for another prompt: its budget is used up, or it is full of whole prompts."""
+    if isinstance(policy, Continuous) and policy.chunked_prefill:
+        return decodes + prefill >= policy.max_batched_tokens
+    return prefill > 0
 
 
 def _resource(server: Server, run: Run) -> str:

@@ -20,12 +20,14 @@ def tightest(found: Weighed, slo: Slo) -> tuple[Bound, float]:
 
 
 def binds(found: Weighed) -> str:
-    """memory, slots, bandwidth, compute, communication or overhead at saturation; below it, slo."""
+    """memory, slots, tokens, bandwidth, compute, communication or overhead at saturation; below it, slo."""
     if found.rate_per_s < SATURATED * found.knee.middle_per_s:
         return "slo"
     if found.binding.waits_for_memory > QUEUED:
         return "memory"
-    return "slots" if found.binding.waits_for_slots > QUEUED else found.binding.resource
+    if found.binding.waits_for_slots > QUEUED:
+        return "slots"
+    return "tokens" if found.binding.waits_for_tokens > QUEUED else found.binding.resource
 
 
 def binding_sentence(found: Weighed, slo: Slo) -> str:
@@ -35,11 +37,16 @@ def binding_sentence(found: Weighed, slo: Slo) -> str:
     at = f"{bound.metric}_{bound.percentile} is {value} of {format_seconds(bound.limit_s)}"
     steps = f"steps of {found.binding.mean_batch:.0f} sequences, mostly bound by {found.binding.resource}"
     share = found.rate_per_s / found.knee.middle_per_s if found.knee.middle_per_s else 0.0
-    blocks, slots = found.binding.waits_for_memory, found.binding.waits_for_slots
+    blocks, slots, tokens = (
+        found.binding.waits_for_memory,
+        found.binding.waits_for_slots,
+        found.binding.waits_for_tokens,
+    )
     reason = {
         "slo": f"the SLO binds at {share:.0%} of saturation: {at}; {steps}",
         "memory": f"KV memory binds: requests wait for blocks {blocks:.0%} of the time; {steps}",
         "slots": f"slots bind: requests wait for one {slots:.0%} of the time; {steps}",
+        "tokens": f"the tokens of a step bind: prompts wait for their turn {tokens:.0%} of the time; {steps}",
     }
     return reason.get(binds(found), f"{found.binding.resource} binds at saturation: {steps}; {at}")
 
