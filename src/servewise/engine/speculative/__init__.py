@@ -1,0 +1,1 @@
+"""Speculative decoding: drafts propose tokens, one pass of the target verifies them, its distribution is kept."""
