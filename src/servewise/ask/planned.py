@@ -78,7 +78,7 @@ def _row(question: Question, found: Planned, place: int) -> dict[str, Any]:
         "mean_batch": each.binding.mean_batch,
         "kv_peak_share": each.binding.kv_peak,
         "meets_slo": True,
-        "verified_on": "all requests" if each.whole else f"a stretch of {found.stretch_requests} requests",
+        "verified_on": "all requests" if each.whole else f"a stretch of {found.stretch_requests} requests, scaled",
         "why": _why(question, found, place),
     }
 
@@ -187,8 +187,9 @@ def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
         caveats.append(Caveat("unknown-price", message, "state one with --prices"))
     if any(not each.whole for each in found.ranking):
         message = (
-            f"from place {FINALISTS + 1} on, highest rates are from a typical stretch of {found.stretch_requests} "
-            f"requests, mostly higher than on all {len(question.traffic.requests)}; the first {FINALISTS} ran them all"
+            f"the first {FINALISTS} ran all {len(question.traffic.requests)} requests; rates of those that ran only a "
+            f"typical stretch of {found.stretch_requests} are scaled by {found.stretch_ratio:.2f}, the largest ratio "
+            f"of all to stretch that was seen, and their latencies are the stretch's"
         )
         caveats.append(Caveat("stretch", message, "fewer candidates"))
     if not found.ranking:

@@ -2,8 +2,9 @@
 
 1. Every candidate is screened: memory, then the SLO with each request alone (``bounds``), neither simulated; those that
    pass are searched for their highest rate (``search``) on a typical stretch of the traffic.
-2. Best first: while one of the ``FINALISTS`` best has not run the whole traffic, it does; then all are ranked anew. A
-   stretch's rate, mostly too high since it holds fewer bursts, only decides who is looked at, never who wins.
+2. Best first: while one of the ``FINALISTS`` best has not run the whole traffic, it does; then all are ranked anew, the
+   others' rates scaled by the largest ratio seen of whole to stretch (mostly below 1: a stretch holds fewer bursts). So
+   a stretch decides who is looked at, never who wins.
 3. The finalists get an interval, from other stretches (or seeds) and from draws of the estimator's coefficients.
 4. The winner is weighed again with inputs 10% off (``sensitivity``).
 
@@ -13,7 +14,7 @@ Each step is a list of independent tasks for ``Workers``; what is done does not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot, sqrt
 
 from servewise.metrics.percentiles import Interval
@@ -67,6 +68,7 @@ class Planned:
     by: Measure
     sensitivity: tuple[Moved, ...] = ()
     stretch_requests: int = 0
+    stretch_ratio: float = 1.0
     simulations: int = field(default=0)
 
 
@@ -78,7 +80,7 @@ def find_plan(question: Question, processes: int = 1, progress: Progress | None 
     with Workers(task, min(processes, len(question.candidates))) as workers:
         screened = _followed(workers.each(_screen, range(len(question.candidates))), len(question.candidates), progress)
         outcomes = dict(enumerate(screened))
-        _verify(workers, task, outcomes, by)
+        ratio = _verify(workers, task, outcomes, by)
         order = _order(question, outcomes, by)
         intervals = _intervals(workers, question, outcomes, order[:FINALISTS])
         changes = (
@@ -96,6 +98,7 @@ def find_plan(question: Question, processes: int = 1, progress: Progress | None 
         by=by,
         sensitivity=moves,
         stretch_requests=len(stretch.requests),
+        stretch_ratio=ratio,
         simulations=sum(each.runs for each in outcomes.values() if isinstance(each, Weighed)),
     )
 
@@ -144,20 +147,33 @@ def _order(question: Question, outcomes: Mapping[int, Outcome], by: Measure) -> 
     return [index[id(each)] for each in ranked(weighed, lambda found: cost(question, found), by)]
 
 
-def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], by: Measure) -> None:
-    """Run the whole traffic for the finalists until the finalists are those that ran it."""
+def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], by: Measure) -> float:
+    """Run the whole traffic for the finalists until the finalists are those that ran it.
+
+    Returns the largest ratio of a whole rate to a stretch's among them, by which the others' rates are scaled.
+    """
     ratio = 1.0
     while True:
         top = _order(task.question, outcomes, by)[:FINALISTS]
         todo = [index for index in top if not _weighed(outcomes[index]).whole]
         if not todo:
-            return
-        rates = [_weighed(outcomes[index]).rate_per_s for index in todo]
-        tasks = [(index, rate * ratio, rate) for index, rate in zip(todo, rates, strict=True)]
-        for (index, _, rate), found in zip(tasks, workers.each(_whole, tasks), strict=True):
-            outcomes[index] = found
-            if isinstance(found, Weighed):
-                ratio = min(1.0, found.rate_per_s / rate)
+            return ratio
+        tasks = [(index, _weighed(outcomes[index]).stretch_rate_per_s, ratio) for index in todo]
+        outcomes.update(zip(todo, workers.each(_whole, tasks), strict=True))
+        ratio = _largest_ratio(outcomes.values())
+        outcomes.update({index: _scaled(each, ratio) for index, each in outcomes.items()})
+
+
+def _largest_ratio(outcomes: Iterable[Outcome]) -> float:
+    ran = [each for each in outcomes if isinstance(each, Weighed) and each.whole]
+    return max((each.rate_per_s / each.stretch_rate_per_s for each in ran), default=1.0)
+
+
+def _scaled(outcome: Outcome, ratio: float) -> Outcome:
+    """A candidate that ran a stretch only, with the rate that the best of those that ran both would make of it."""
+    if isinstance(outcome, Rejected) or outcome.whole:
+        return outcome
+    return replace(outcome, rate_per_s=outcome.stretch_rate_per_s * ratio)
 
 
 def _intervals(
@@ -216,14 +232,14 @@ def _screen(task: _Task, index: int) -> Outcome:
 
 
 def _whole(task: _Task, of: tuple[int, float, float]) -> Outcome:
-    index, guess, on_stretch = of
+    index, on_stretch, ratio = of
     question = task.question
     return weigh(
         question.candidates[index],
         _server(task, index),
         question.traffic,
         question.slo,
-        guess_per_s=guess,
+        guess_per_s=on_stretch * ratio,
         stretch_rate_per_s=on_stretch,
         whole=True,
     )

@@ -20,8 +20,8 @@ from servewise.plan.traffic import Traffic
 from servewise.simulate.run import Run
 
 PRECISION = 0.02
-FIRST_STEP, STEP_DOWN = 0.87, 0.7  # below a rate that fails: after a guess, and then on
-STEP_UP = 1.1
+STEPS_DOWN = (0.95, 0.9, 0.8)  # from a guess that fails, each from the rate before; then as without a guess
+STEP_DOWN, STEP_UP = 0.7, 1.05
 LOWEST = 0.01  # of the saturation rate: below it requests hardly meet
 FILLINGS = 2  # of the slots by the backlog
 
@@ -91,12 +91,12 @@ def _bracket(trial: Trial, guess: float | None, ceiling: float) -> tuple[float, 
     start = ceiling * 0.95 if guess is None else min(guess, ceiling * 0.99)
     if trial.holds(start):
         return _upwards(trial, start, ceiling)
-    high, step = start, STEP_DOWN if guess is None else FIRST_STEP
+    high, steps = start, iter(() if guess is None else STEPS_DOWN)
     while high > ceiling * LOWEST:
-        low = high * step
+        low = high * next(steps, STEP_DOWN)
         if trial.holds(low):
             return low, high
-        high, step = low, STEP_DOWN
+        high = low
     return 0.0, high
 
 
