@@ -44,7 +44,7 @@ class Checkpoint(Protocol):
 
     @property
     def stored(self) -> str:
-        """How most weights are stored: bf16, f32, Q4_1 ..."""
+        """How most weights of the layers are stored: bf16, f32, Q4_1 ..."""
         ...
 
     def names(self) -> Sequence[str]:

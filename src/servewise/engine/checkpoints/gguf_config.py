@@ -37,9 +37,10 @@ def config_of_gguf(header: GgufHeader, stretches: np.ndarray | None, *, name: st
     hidden, heads = fields.count("embedding_length"), fields.count("attention.head_count")
     head_dim = fields.count("attention.key_length", default=max(1, hidden // heads))
     has = header.tensors.__contains__
+    window = fields.count("attention.sliding_window") if fields.has("attention.sliding_window") else None
     decoder = DecoderConfig(
         name=name,
-        family=architecture,
+        family="mistral" if architecture == "llama" and window else architecture,
         hidden=hidden,
         layers=fields.count("block_count", most=MOST_LAYERS),
         heads=heads,
@@ -55,7 +56,7 @@ def config_of_gguf(header: GgufHeader, stretches: np.ndarray | None, *, name: st
         output_bias=has("blk.0.attn_output.bias"),
         mlp_bias=has("blk.0.ffn_up.bias"),
         qk_norm=architecture == "qwen3",
-        window_tokens=fields.count("attention.sliding_window") if fields.has("attention.sliding_window") else None,
+        window_tokens=window,
         begin_token=_tokens(header, ("bos_token_id",), table.shape[0])[0],
         end_tokens=tuple(each for each in _tokens(header, END_KEYS, table.shape[0]) if each is not None),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,11 +36,11 @@ class GgufFile:
 
     @property
     def stored(self) -> str:
-        """The ggml type of most of the weights: Q4_1, Q8_0, BF16 ..."""
+        """The ggml type of most of the weights in layers: Q4_1, Q8_0, BF16 ..."""
         counts: Counter[str] = Counter()
-        for name in self._shapes:
-            tensor = self.header.tensors[gguf_name(name)]
-            counts[tensor.type.name] += tensor.bytes
+        for name, shape in self._shapes.items():
+            if name.startswith("model.layers."):
+                counts[self.stored_as(name)] += math.prod(shape)
         return counts.most_common(1)[0][0]
 
     def names(self) -> Sequence[str]:

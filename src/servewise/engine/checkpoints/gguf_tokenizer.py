@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from servewise.engine.checkpoints.chat import ChatTemplate, chosen_template
 from servewise.engine.checkpoints.gguf_header import GgufHeader
@@ -18,8 +18,9 @@ from servewise.engine.checkpoints.tokenizer import TextTokenizer, fitted
 from servewise.engine.config import DecoderConfig
 from servewise.errors import InputError
 
-CONTROL, USER_DEFINED = 3, 4  # tokenizer.ggml.token_type, gguf.constants.TokenType
+CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # tokenizer.ggml.token_type, gguf.constants.TokenType
 SPACE = "\u2581"
+SPECIAL = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}  # transformers' name -> GGUF's
 MOST_PIECE_CHARACTERS = 256  # a SentencePiece piece is at most some 50; all its cuts are looked up
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -56,27 +57,27 @@ def tokenizer_of_gguf(header: GgufHeader, config: DecoderConfig) -> TextTokenize
         if key.startswith("tokenizer.ggml.")
     }
     where = f"{header.where}: tokenizer"
-    backend = backend_of(settings, where)
-    return fitted(TextTokenizer(backend, template_of_gguf(header), where), config)
-
-
-def template_of_gguf(header: GgufHeader) -> ChatTemplate | None:
-    """The chat template in the metadata, with the special tokens' texts as its variables."""
+    backend, special = backend_of(settings, where), special_texts(settings, where)
     source = chosen_template(header.metadata.get("tokenizer.chat_template"), header.where)
-    texts = special_texts(header.metadata)
-    return None if source is None else ChatTemplate(source, texts, f"{header.where}: tokenizer.chat_template")
+    template = None if source is None else ChatTemplate(source, special, f"{header.where}: tokenizer.chat_template")
+    return fitted(TextTokenizer(backend, template, special, where), config)
 
 
-def special_texts(metadata: Mapping[str, Any]) -> dict[str, str]:
+def special_texts(settings: Mapping[str, Any], where: str) -> dict[str, str]:
     """``bos_token`` and its like by name, where the file states them."""
-    tokens = metadata.get("tokenizer.ggml.tokens") or []
-    names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding", "sep": "seperator", "cls": "cls"}
-    found = {short: metadata.get(f"tokenizer.ggml.{long}_token_id") for short, long in names.items()}
-    return {
-        f"{short}_token": tokens[index]
-        for short, index in found.items()
-        if isinstance(index, int) and isinstance(tokens, list) and 0 <= index < len(tokens)
-    }
+    tokens = _texts(settings, "tokens", where)
+    found: dict[str, str] = {}
+    for short, long in SPECIAL.items():
+        index = settings.get(f"{long}_token_id")
+        if index is not None:
+            found[f"{short}_token"] = tokens[_token(index, f"{long}_token_id", tokens, where)]
+    return found
+
+
+def _token(index: Any, key: str, tokens: Sequence[str], where: str) -> int:
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(tokens):
+        raise InputError(f"{key} must be a token from 0 to {len(tokens) - 1}, not {index!r:.40}", where=where)
+    return index
 
 
 def backend_of(settings: Mapping[str, Any], where: str) -> Tokenizer:
@@ -91,17 +92,23 @@ def backend_of(settings: Mapping[str, Any], where: str) -> Tokenizer:
     model = settings.get("model")
     if model not in builders:
         raise InputError(f"model {str(model)[:40]!r} is not known; {', '.join(builders)} are", where=where)
-    tokenizer = builders[model](settings, tokens, where)
-    tokenizer.add_special_tokens(_added(tokens, kinds, (CONTROL,), special=True))
-    tokenizer.add_tokens(_added(tokens, kinds, (USER_DEFINED,), special=False))
+    vocabulary = {text: index for index, text in enumerate(tokens) if kinds[index] != UNUSED}
+    tokenizer = builders[model](settings, vocabulary, where)
+    tokenizer.add_special_tokens(_added(tokens, kinds, CONTROL, special=True))
+    tokenizer.add_tokens(_added(tokens, kinds, USER_DEFINED, special=False))
+    if settings.get("add_bos_token", model == "llama") is True:
+        begin = _token(settings.get("bos_token_id"), "bos_token_id", tokens, where)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=[tokens[begin], "$A"], special_tokens=[(tokens[begin], begin)]
+        )
     return tokenizer
 
 
-def _added(tokens: Sequence[str], kinds: Sequence[Any], wanted: Sequence[int], *, special: bool) -> list[AddedToken]:
+def _added(tokens: Sequence[str], kinds: Sequence[Any], wanted: int, *, special: bool) -> list[AddedToken]:
     return [
         AddedToken(text, special=special, normalized=False)
         for text, kind in zip(tokens, kinds, strict=True)
-        if kind in wanted and text
+        if kind == wanted and text
     ]
 
 
@@ -112,13 +119,13 @@ def _texts(settings: Mapping[str, Any], key: str, where: str) -> list[str]:
     return value
 
 
-def _byte_level(settings: Mapping[str, Any], tokens: list[str], where: str) -> Tokenizer:
+def _byte_level(settings: Mapping[str, Any], vocabulary: Mapping[str, int], where: str) -> Tokenizer:
     kind = settings.get("pre", "default")
     if kind not in KNOWN_PRE:
         hint = f"known: {', '.join(KNOWN_PRE)}"
         raise InputError(f"cuts text in the way {str(kind)[:40]!r}, which is not known", where=where, hint=hint)
     merges = [_pair(each, where) for each in _texts(settings, "merges", where)]
-    tokenizer = _of_model(tokens, merges, where, ignore_merges=kind in WHOLE_PIECES)
+    tokenizer = _of_model(vocabulary, merges, where, ignore_merges=kind in WHOLE_PIECES)
     tokenizer.pre_tokenizer = _cutting(kind)
     tokenizer.decoder = decoders.ByteLevel()
     if kind in NORMALISED:
@@ -141,21 +148,18 @@ def _cutting(kind: str) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), whole]) if kind in DIGITS else whole
 
 
-def _sentencepiece(settings: Mapping[str, Any], tokens: list[str], where: str) -> Tokenizer:
+def _sentencepiece(settings: Mapping[str, Any], vocabulary: Mapping[str, int], where: str) -> Tokenizer:
     """SentencePiece's BPE: spaces become U+2581, one is put before the text, unknown characters become byte pieces."""
-    scores = settings.get("scores")
+    scores, tokens = settings.get("scores"), _texts(settings, "tokens", where)
     if not isinstance(scores, list) or len(scores) != len(tokens):
         raise InputError(f"scores must be a list of {len(tokens)}, one item a token", where=where)
     if any(isinstance(each, bool) or not isinstance(each, (int, float)) or math.isnan(each) for each in scores):
         raise InputError("scores must be numbers", where=where)
     if max(map(len, tokens)) > MOST_PIECE_CHARACTERS:
         raise InputError(f"has a piece of over {MOST_PIECE_CHARACTERS} characters", where=where)
-    unknown = settings.get("unknown_token_id", 0)
-    if not isinstance(unknown, int) or not 0 <= unknown < len(tokens):
-        raise InputError(f"unknown_token_id must be a token, not {unknown!r:.40}", where=where)
-    tokenizer = _of_model(
-        tokens, merges_by_score(tokens, scores), where, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True
-    )
+    unknown = tokens[_token(settings.get("unknown_token_id", 0), "unknown_token_id", tokens, where)]
+    merges = merges_by_score(vocabulary, scores)
+    tokenizer = _of_model(vocabulary, merges, where, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     replace = normalizers.Replace(" ", SPACE)
     before = settings.get("add_space_prefix", True) is not False
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), replace]) if before else replace
@@ -164,12 +168,11 @@ def _sentencepiece(settings: Mapping[str, Any], tokens: list[str], where: str) -
     return tokenizer
 
 
-def merges_by_score(tokens: Sequence[str], scores: Sequence[float]) -> list[tuple[str, str]]:
+def merges_by_score(ids: Mapping[str, int], scores: Sequence[float]) -> list[tuple[str, str]]:
     """Every way to join two pieces into a third, best score first.
 
     SentencePiece joins the neighbours whose joint piece scores highest; ties go to the lower ids of the two parts.
     """
-    ids = {text: index for index, text in enumerate(tokens)}
     found = [
         (-scores[index], ids[left], ids[right], left, right)
         for text, index in ids.items()
@@ -179,9 +182,8 @@ def merges_by_score(tokens: Sequence[str], scores: Sequence[float]) -> list[tupl
     return [(left, right) for *_, left, right in sorted(found)]
 
 
-def _of_model(tokens: Sequence[str], merges: list[tuple[str, str]], where: str, **settings: Any) -> Tokenizer:
-    vocabulary = {text: index for index, text in enumerate(tokens)}
+def _of_model(vocabulary: Mapping[str, int], merges: list[tuple[str, str]], where: str, **settings: Any) -> Tokenizer:
     for left, right in merges:
         if left + right not in vocabulary or left not in vocabulary or right not in vocabulary:
             raise InputError(f"merges {left[:20]!r} and {right[:20]!r}, which are no tokens", where=where)
-    return Tokenizer(models.BPE(vocab=vocabulary, merges=merges, **settings))
+    return Tokenizer(models.BPE(vocab=dict(vocabulary), merges=merges, **settings))

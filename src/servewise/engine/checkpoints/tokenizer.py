@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tokenizers
@@ -13,12 +13,18 @@ from servewise.errors import InputError
 
 
 class TextTokenizer:
-    """The tokenizer published with a model; ``template`` is None where the model has none (a base model)."""
+    """The tokenizer published with a model.
 
-    def __init__(self, backend: tokenizers.Tokenizer, template: ChatTemplate | None, where: str) -> None:
+    ``special`` holds the texts of its named tokens (``bos_token`` ...); ``template`` is None where the model has no
+    chat template (a base model).
+    """
+
+    def __init__(
+        self, backend: tokenizers.Tokenizer, template: ChatTemplate | None, special: Mapping[str, str], where: str
+    ) -> None:
         backend.no_truncation()
         backend.no_padding()
-        self.backend, self.template, self.where = backend, template, where
+        self.backend, self.template, self.special, self.where = backend, template, special, where
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``, special tokens in it recognised, none added."""
@@ -26,6 +32,11 @@ class TextTokenizer:
             return list(self.backend.encode(text, add_special_tokens=False).ids)
         except UnicodeEncodeError:
             raise InputError("holds half of a surrogate pair, which is no text", where="text") from None
+
+    def prompt(self, text: str) -> list[int]:
+        """Token ids of a plain prompt, with what the model is trained to see around one (Llama's begin token)."""
+        begin = self.backend.encode("", add_special_tokens=True).ids
+        return [*begin, *self.encode(text)]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of ``tokens``, special ones left out; raises InputError for a number that is no token."""

@@ -26,19 +26,20 @@ def tokenizer_of_folder(folder: Path, config: DecoderConfig) -> TextTokenizer:
         cure = "write one with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         raise InputError(f"has no {TOKENIZER}, the only tokenizer file that is read", where=str(folder), hint=cure)
     backend = backend_of_json(read_text(path, MOST_INDEX_BYTES), str(path))
-    return fitted(TextTokenizer(backend, template_of_folder(folder), str(path)), config)
+    beside = folder / SETTINGS
+    settings: Mapping[str, Any] = read_object(beside) if beside.is_file() else {}
+    special = {name: text for name in SPECIAL if (text := _token(settings.get(name))) is not None}
+    return fitted(TextTokenizer(backend, _template(folder, settings, special), special, str(path)), config)
 
 
-def template_of_folder(folder: Path) -> ChatTemplate | None:
-    """The chat template: chat_template.jinja, else the one in tokenizer_config.json, as transformers has it."""
-    path = folder / SETTINGS
-    settings: Mapping[str, Any] = read_object(path) if path.is_file() else {}
-    variables = {name: text for name in SPECIAL if (text := _token(settings.get(name))) is not None}
+def _template(folder: Path, settings: Mapping[str, Any], special: Mapping[str, str]) -> ChatTemplate | None:
+    """chat_template.jinja, else the template in tokenizer_config.json, as transformers has it."""
     own = folder / TEMPLATE
     if own.is_file():
-        return ChatTemplate(read_text(own, MOST_INDEX_BYTES), variables, str(own))
-    source = chosen_template(settings.get("chat_template"), str(path))
-    return None if source is None else ChatTemplate(source, variables, f"{path}: chat_template")
+        return ChatTemplate(read_text(own, MOST_INDEX_BYTES), special, str(own))
+    where = f"{folder / SETTINGS}: chat_template"
+    source = chosen_template(settings.get("chat_template"), where)
+    return None if source is None else ChatTemplate(source, special, where)
 
 
 def _token(value: Any) -> str | None:
