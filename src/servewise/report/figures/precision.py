@@ -6,7 +6,7 @@ from servewise.answer import Answer
 from servewise.report.charts.figure import Figure
 from servewise.report.charts.precision import PrecisionPoint, precision_chart
 from servewise.report.reading import mapping, plottable, rows, text
-from servewise.report.tables.plan import precisions
+from servewise.report.tables.precision import precisions
 from servewise.report.wording import figure
 
 _LEAST, _MOST = 2, 12

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
 from servewise.report.table import Column, Table, build
-from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, rate, seconds, size, times
+from servewise.report.tables.precision import precisions
+from servewise.report.wording import UNKNOWN, count, dollars, percent, rate, seconds, times
 
 _PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy", "engine")
 
@@ -102,21 +103,3 @@ def _sensitivity(result: Row) -> Table:
         Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
     )
     return build("How far the winner moves", columns, rows(result, "sensitivity"))
-
-
-def precisions(result: Row) -> Table:
-    """Bytes, speed and known quality of each precision."""
-    columns = (
-        Column("Precision", lambda row: text(row.get("name"), UNKNOWN), prose=True),
-        Column("Weights", lambda row: size(row.get("weight_bytes"))),
-        Column("KV per token", lambda row: size(row.get("kv_bytes_per_token"))),
-        Column("Step", lambda row: seconds(row.get("step_s"))),
-        Column("Tokens/s", lambda row: rate(row.get("tokens_per_s"))),
-        Column("Quality", _quality, prose=True),
-    )
-    return build("Precision: bytes against speed", columns, rows(result, "precisions"))
-
-
-def _quality(row: Row) -> str:
-    quality = mapping(row.get("quality"))
-    return f"{text(quality.get('metric'))} {figure(quality.get('value'))}" if quality else UNKNOWN

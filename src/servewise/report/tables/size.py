@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from servewise.report.reading import Row, number, positive, rows, text
 from servewise.report.table import Column, Table, build, facts
+from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, percent, size
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The verdict with its figures, the memory's parts, sequences by context, and the log's reconciliation."""
-    return (_verdict(result), _breakdown(result), _sequences(result), _reconciliation(result))
+    """The verdict with its figures, the memory's parts, sequences by context, the log's reconciliation, precisions."""
+    return (_verdict(result), _breakdown(result), _sequences(result), _reconciliation(result), precisions(result))
 
 
 def verdict(result: Row) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from servewise.report.reading import Row, distinct, number, rows, text
 from servewise.report.table import Column, Table, build, facts
+from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, figure, rate, seconds
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The steps and the ridge."""
-    return (_steps(result), _ridge(result))
+    """The steps, the ridge, and the precisions where they are given."""
+    return (_steps(result), _ridge(result), precisions(result))
 
 
 def _steps(result: Row) -> Table:
