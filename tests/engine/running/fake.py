@@ -11,6 +11,7 @@ from torch import Tensor
 from servewise.engine.config import DecoderConfig, RopeConfig
 from servewise.engine.step import StepInput
 
+torch.set_num_threads(1)
 WEIGHTS = np.random.default_rng(7).integers(0, 1 << 63, 4096, np.uint64) | np.uint64(1)
 MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 

@@ -23,12 +23,12 @@ class AddressedPool(BlockPool):
         super().__init__(total, block_tokens, hash_block_tokens)
         self.blocks = total
         self._free_addresses = list(range(total - 1, -1, -1))
-        self._tables: dict[int, tuple[int, ...]] = {}  # by serial
+        self.tables: dict[int, tuple[int, ...]] = {}  # by serial; to read, not to change
         self._by_hash: dict[int, tuple[int, ...]] = {}
 
     def table(self, sequence: Sequence) -> tuple[int, ...]:
         """The block table of an admitted sequence: token i lies in block ``table[i // block_tokens]``."""
-        return self._tables[sequence.serial]
+        return self.tables[sequence.serial]
 
     def admit(self, sequence: Sequence, tokens: int, spare: int = 0) -> bool:
         """As the pool decides; an admitted sequence has a table, its cached prefix first."""
@@ -36,7 +36,7 @@ class AddressedPool(BlockPool):
             return False
         cached = sequence.block_hashes[: sequence.shared]
         shared = tuple(address for key in cached for address in self._by_hash[key])
-        self._tables[sequence.serial] = shared + self._addresses(sequence.blocks)
+        self.tables[sequence.serial] = shared + self._addresses(sequence.blocks)
         return True
 
     def cover(self, needs: Iterable[tuple[Sequence, int]]) -> None:
@@ -45,21 +45,25 @@ class AddressedPool(BlockPool):
         The pool takes the blocks when the step is committed; what must be evicted for them is evicted here, as it
         would be there.
         """
-        missing = [(each, self.blocks_for(tokens) - len(self._tables[each.serial])) for each, tokens in needs]
+        missing = [(each, self.blocks_for(tokens) - len(self.tables[each.serial])) for each, tokens in needs]
         self.make_free(sum(count for _, count in missing if count > 0))
         for sequence, count in missing:
             if count > 0:
-                self._tables[sequence.serial] += self._addresses(count)
+                self.tables[sequence.serial] += self._addresses(count)
 
     def release(self, sequence: Sequence) -> None:
         """As the pool decides; the table is gone, its private blocks are free."""
-        table = self._tables.pop(sequence.serial)
+        table = self.tables.pop(sequence.serial)
         self._free_addresses += reversed(table[sequence.shared * self._per_hash :])
         super().release(sequence)
 
+    def free_among(self, addresses: Iterable[int]) -> tuple[int, ...]:
+        """Those of ``addresses`` that are free."""
+        return tuple(sorted(set(addresses).intersection(self._free_addresses)))
+
     def counts(self) -> tuple[int, int, int]:
         """Blocks (free, in tables, cached by hash and in no table); they add up to all of them."""
-        in_tables = {address for table in self._tables.values() for address in table}
+        in_tables = {address for table in self.tables.values() for address in table}
         cached = {address for addresses in self._by_hash.values() for address in addresses}
         return len(self._free_addresses), len(in_tables), len(cached - in_tables)
 
@@ -71,13 +75,13 @@ class AddressedPool(BlockPool):
     def _publish_one(self, sequence: Sequence, key: int) -> None:
         start = sequence.shared * self._per_hash
         end = start + self._per_hash
-        table = self._tables[sequence.serial]
+        table = self.tables[sequence.serial]
         own, known = table[start:end], self._by_hash.get(key)
         super()._publish_one(sequence, key)
         if known is None:
             self._by_hash[key] = own
         else:
-            self._tables[sequence.serial] = table[:start] + known + table[end:]
+            self.tables[sequence.serial] = table[:start] + known + table[end:]
             self._free_addresses += own
 
     def _forget(self, key: int) -> None:

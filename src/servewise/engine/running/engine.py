@@ -12,8 +12,10 @@ from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from time import perf_counter
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from servewise.batching.batch import Batch
@@ -44,6 +46,15 @@ class StepOutcome:
     ended: tuple[Generation, ...] = ()
 
 
+@runtime_checkable
+class Clearable(Protocol):
+    """A cache that can zero blocks, as one that holds floating point must."""
+
+    def clear(self, blocks: tuple[int, ...]) -> None:
+        """Zero these blocks."""
+        ...
+
+
 class Engine:
     """``model`` under ``policy``, with ``blocks`` KV blocks of ``block_tokens`` tokens.
 
@@ -68,6 +79,7 @@ class Engine:
         cached = bool(getattr(policy, "prefix_cache", False))
         self.pool = AddressedPool(blocks, block_tokens, block_tokens if cached else None)
         self.cache = model.new_cache(blocks, block_tokens)
+        self._device = getattr(model, "device", torch.device("cpu"))
         self._batcher = policy.batcher(self.pool, model.config.window_tokens)
         self._tokenizer = tokenizer
         self._end_tokens = frozenset(model.config.end_tokens)
@@ -79,6 +91,7 @@ class Engine:
         self._serial = 0
         self._live: dict[int, Generation] = {}  # neither ended nor refused
         self._running: dict[int, Generation] = {}  # admitted, blocks held, in order of admission
+        self._spoiled: dict[int, tuple[int, ...]] = {}  # failed, blocks held: their tables
 
     @property
     def now_s(self) -> float:
@@ -207,7 +220,7 @@ class Engine:
             return StepOutcome(None)
         waiting = self._batcher.waiting_count
         spans = self._spans(batch, start_s)
-        step = step_input(spans, self.pool)
+        step = step_input(spans, self.pool, self._device)
         laid_out_s = self.now_s
         logits = self.model.step(step, self.cache)
         computed_s = self.now_s
@@ -238,6 +251,7 @@ class Engine:
             return None
         if choice is None:
             generation.finish_reason, generation.error = "failed", NOT_FINITE
+            self._spoiled[generation.serial] = self.pool.table(generation)
             return None
         text = generation.take(choice, now_s, self._end_tokens)
         return Emitted(generation, choice, text, generation.finish_reason)
@@ -251,8 +265,6 @@ class Engine:
                 ended.append(generation)
             if generation.join and generation.finish_reason is not None:
                 ended += self._released(self._batcher.finish(generation), now_s)
-            if generation.error:
-                self.pool.discard(generation.block_hashes)
         return ended
 
     def _released(self, sequences: Iterable[Sequence], now_s: float) -> list[Generation]:
@@ -261,10 +273,19 @@ class Engine:
         for sequence in sequences:
             assert isinstance(sequence, Generation), "the engine adds only generations"
             self._running.pop(sequence.serial, None)
+            if sequence.serial in self._spoiled:
+                self._cleanse(sequence)
             if not sequence.done:
                 self._end(sequence, FAILED if sequence.error else COMPLETED, now_s)
                 ended.append(sequence)
         return ended
+
+    def _cleanse(self, generation: Generation) -> None:
+        """Free a failed request's blocks of what is no number: masked attention still multiplies it."""
+        self.pool.discard(generation.block_hashes)
+        freed = self.pool.free_among(self._spoiled.pop(generation.serial))
+        if freed and isinstance(self.cache, Clearable):
+            self.cache.clear(freed)
 
     def _end(self, generation: Generation, status: int, now_s: float) -> None:
         generation.status = status

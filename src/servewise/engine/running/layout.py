@@ -44,8 +44,8 @@ def spans_of(batch: Batch, running: Iterable[Generation]) -> list[Span]:
     return spans
 
 
-def step_input(spans: Sequence[Span], pool: AddressedPool) -> StepInput:
-    """The tensors of one step over ``spans``, whose tables are long enough."""
+def step_input(spans: Sequence[Span], pool: AddressedPool, device: torch.device) -> StepInput:
+    """The tensors, on ``device``, of one step over ``spans``, whose tables are long enough."""
     size = pool.block_tokens
     tokens: list[int] = []
     positions: list[int] = []
@@ -61,11 +61,11 @@ def step_input(spans: Sequence[Span], pool: AddressedPool) -> StepInput:
         if span.wanted:
             rows.append(len(tokens) - 1)
     return StepInput(
-        torch.tensor(tokens),
-        torch.tensor(positions),
-        torch.tensor(slots),
+        torch.tensor(tokens, device=device),
+        torch.tensor(positions, device=device),
+        torch.tensor(slots, device=device),
         tuple(starts),
         tuple(span.start + span.new_tokens for span in spans),
         tables,
-        torch.tensor(rows, dtype=torch.int64),
+        torch.tensor(rows, dtype=torch.int64, device=device),
     )
