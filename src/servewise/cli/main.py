@@ -15,6 +15,7 @@ COMMANDS = {
     "prefix": "How much of the prompts is repeated, what breaks the reuse, what does it cost?",
     "plan": "Which deployment keeps the SLO at the least cost, and why the others lose?",
     "study": "The study's tables again, side by side with its figures.",
+    "models": "The models on this machine; fetch one, write one for another server.",
     "probe": "Facts about a real checkpoint: cache, policies, speculation, quantisation, operations.",
     "report": "Answers drawn: one self-contained HTML file.",
     "demo": "The main job on built-in input; writes servewise-report.html.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from servewise.engine.config import DecoderConfig
 
 Shape = tuple[int, ...]
@@ -45,3 +47,8 @@ def layer_weights(config: DecoderConfig) -> dict[str, Shape]:
     if config.qk_norm:
         shapes |= {"self_attn.q_norm.weight": (config.head_dim,), "self_attn.k_norm.weight": (config.head_dim,)}
     return shapes
+
+
+def parameters(config: DecoderConfig) -> int:
+    """Parameters in all; a table that is tied counts once."""
+    return sum(math.prod(shape) for shape in expected_weights(config).values())

