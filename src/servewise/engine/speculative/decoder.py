@@ -31,7 +31,8 @@ class SpeculativeDecoder:
     """``target`` with a ``draft`` (None: plain decoding), K by ``length``; lanes come and go between rounds.
 
     A lane's output depends on its own settings and seed alone, not on the others. ``seed`` serves requests that bring
-    none. ``rounds`` is the log. Stop strings and log probabilities are the running engine's and are refused here.
+    none. ``rounds`` is the log; ``clock`` counts seconds, ``waited`` those that threads have waited for a core. Stop
+    strings and log probabilities are the running engine's and are refused here.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class SpeculativeDecoder:
         *,
         seed: int = 0,
         clock: Callable[[], float] = perf_counter,
+        waited: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.target, self.draft, self.length = target, draft, length
         self.lanes: list[Lane] = []
         self.rounds: list[Round] = []
-        self._seed, self._clock, self._began = seed, clock, clock()
+        self._seed, self._clock, self._began, self._waited = seed, clock, clock(), waited
         self._serial = 0
 
     def admit(self, request: Request) -> Lane | None:
@@ -73,6 +75,7 @@ class SpeculativeDecoder:
         k = self.length.choose(len(lanes)) if self.draft else 0
         asked = [max(min(k, lane.remaining - 1), 0) for lane in lanes]
         context = sum(len(lane.tokens) for lane in lanes)
+        waited_s = self._waited()
         start_s = self._clock()
         proposals = self.proposals(lanes, asked)
         drafted_s = self._clock()
@@ -82,7 +85,7 @@ class SpeculativeDecoder:
         self._count(lanes, asked, proposals, gains)
         offered = sum(len(each.tokens) for each in proposals)
         times = (start_s - self._began, drafted_s - start_s, end_s - drafted_s)
-        self.rounds.append(Round(*times, len(lanes), k, offered, emitted, 0, context))
+        self.rounds.append(Round(*times, len(lanes), k, offered, emitted, 0, context, self._waited() - waited_s))
 
     def proposals(self, lanes: Sequence[Lane], asked: Sequence[int]) -> list[Proposal]:
         """The draft's tokens for each lane."""

@@ -12,7 +12,8 @@ class Round(NamedTuple):
     """A draft and its verification for ``lanes`` sequences, or (``prompt_tokens`` > 0) the prefill of new ones.
 
     ``k`` was asked for, ``offered`` tokens were drafted in all and ``emitted`` came out. ``kv_tokens``: context summed
-    at the start. Seconds: ``start_s`` from the run's start, ``draft_s`` and ``target_s`` for their parts.
+    at the start. Seconds: ``start_s`` from the run's start, ``draft_s`` and ``target_s`` for their parts, and
+    ``waited_s`` that threads waited for a core meanwhile, summed (0 where nobody tells): other programs' doing.
     """
 
     start_s: float
@@ -24,6 +25,7 @@ class Round(NamedTuple):
     emitted: int
     prompt_tokens: int
     kv_tokens: int
+    waited_s: float = 0.0
 
     @property
     def seconds(self) -> float:
