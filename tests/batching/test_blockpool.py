@@ -126,3 +126,29 @@ def test_hash_blocks_must_be_whole_kv_blocks() -> None:
     """512-token hashes over 48-token blocks are refused with the cure."""
     with pytest.raises(InputError, match="no multiple"):
         BlockPool(10, 48, 512)
+
+
+def test_room_made_ahead_is_what_taking_would_evict() -> None:
+    """``make_free`` then ``take`` leaves the pool as ``take`` alone does; room that is there evicts nothing."""
+    pools = [BlockPool(4, 16, 16) for _ in range(2)]
+    for pool in pools:
+        pool.release(computed(pool, Sequence(0, 49, 1, (1, 2, 3))))
+    pools[0].make_free(2)
+    assert (pools[0].free, pools[0].kept_blocks) == (2, 2)
+    pools[0].make_free(2)
+    for pool in pools:
+        pool.take(2)
+
+    assert [(pool.free, pool.cached_prefix(Sequence(1, 49, 1, (1, 2, 3)))) for pool in pools] == [(0, 2), (0, 2)]
+
+
+def test_discarded_hashes_are_never_found_again() -> None:
+    """What a failed sequence left is free and missed; what another holds stays."""
+    pool = BlockPool(8, 16, 16)
+    failed, other = computed(pool, Sequence(0, 33, 1, (1, 2))), computed(pool, Sequence(1, 17, 1, (1,)))
+    pool.release(failed)
+    pool.discard((1, 2))
+
+    assert pool.cached_prefix(Sequence(2, 33, 1, (1, 2))) == 1
+    pool.release(other)
+    assert pool.free + pool.kept_blocks == 8

@@ -135,6 +135,35 @@ def test_reserved_output_is_never_preempted() -> None:
     assert planned(batcher).running == 1
 
 
+def test_a_member_of_a_static_batch_that_ends_early_is_released_with_the_last() -> None:
+    """Two of a batch are finished after the first step: the first alone releases nobody, the second both."""
+    batcher = filled(Static(2), (10, 5), (10, 9), (10, 3))
+    batch, _ = step(batcher)
+    first, second = (chunk.sequence for chunk in batch.chunks)
+
+    assert batcher.finish(first) == []
+    assert planned(batcher).decodes == 2  # its row is held
+    assert batcher.finish(first) == []
+    assert batcher.finish(second) == [first, second]
+    batcher.close()
+    assert prompts(planned(batcher)) == [(2, 0, 10)]
+
+
+def test_finish_releases_a_waiting_or_running_sequence_at_once() -> None:
+    """Continuous: whoever is finished is released alone, its blocks are free."""
+    pool = BlockPool(100, 16)
+    batcher = Continuous(1, 64).batcher(pool)
+    sequences = [Sequence(serial, 10, 5) for serial in range(2)]
+    for each in sequences:
+        batcher.add(each, 0.0)
+    step(batcher)
+
+    assert batcher.finish(sequences[1]) == [sequences[1]]
+    assert batcher.finish(sequences[0]) == [sequences[0]]
+    assert pool.free == 100
+    assert list(batcher.unreleased()) == []
+
+
 def test_what_can_never_fit_is_refused_when_it_comes() -> None:
     """Prompt and output above the whole pool: ``add`` says no."""
     batcher = Continuous(2, 100).batcher(BlockPool(3, 16))

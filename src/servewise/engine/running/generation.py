@@ -88,13 +88,12 @@ class Generation(Sequence):
             self.first_token_s = now_s
         ends = choice.token in end_tokens and not self.settings.ignore_end
         text = "" if ends or self._text is None else self._text.push(choice.token)
-        if ends or self.stop is not None:
-            self.finish_reason = "stop"
-        elif len(self.choices) >= self.output_tokens:
-            self.finish_reason = "length"
-        if self.finish_reason is None or self._text is None:
-            return text
-        return text + self._text.flush()
+        last = ends or self.stop is not None or len(self.choices) >= self.output_tokens
+        if last and self._text is not None:
+            text += self._text.flush()
+        if last:
+            self.finish_reason = "stop" if ends or self.stop is not None else "length"
+        return text
 
 
 class Emitted(NamedTuple):
