@@ -13,7 +13,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from servewise.engine.checkpoints.gguf_tokenizer import CONTROL, GPT2, KNOWN_PRE, SPACE, USER_DEFINED, backend_of
+from servewise.engine.checkpoints.gguf_tokenizer import CONTROL, GPT2, KNOWN_PRE, USER_DEFINED, backend_of
 from servewise.engine.checkpoints.safetensors_folder import SafetensorsFolder
 from servewise.engine.checkpoints.tokenizer import TextTokenizer
 from servewise.engine.config import DecoderConfig
@@ -39,7 +39,7 @@ def vocabulary_metadata(checkpoint: SafetensorsFolder) -> dict[str, Any]:
     tokens, kinds = _tokens(content, checkpoint.config.vocabulary)
     settings: dict[str, Any] = {"tokens": tokens, "token_type": kinds} | _special(tokenizer, checkpoint.config)
     if model.get("byte_fallback"):
-        settings |= _sentencepiece(tokenizer, model, tokens)
+        settings |= _sentencepiece(tokenizer, model, settings)
     else:
         settings |= _byte_level(tokenizer, model, settings)
     template = tokenizer.template
@@ -107,18 +107,19 @@ def _ids_alike(one: Tokenizer, other: Tokenizer) -> bool:
     return bool(found[0] == found[1])
 
 
-def _sentencepiece(tokenizer: TextTokenizer, model: Mapping[str, Any], tokens: list[str]) -> dict[str, Any]:
+def _sentencepiece(tokenizer: TextTokenizer, model: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Scores that rank the pieces as the merges do: minus the place of the first merge that makes a piece."""
     ranks: dict[str, int] = {}
     for rank, merge in enumerate(model["merges"]):
         ranks.setdefault("".join(merge if isinstance(merge, list) else merge.split(" ", 1)), rank)
-    scores = [-float(ranks.get(text, len(ranks))) for text in tokens]
-    before = tokenizer.backend.encode("a", add_special_tokens=False).tokens[:1] != ["a"] and SPACE in tokens
-    found = {"model": "llama", "pre": "default", "scores": scores, "add_space_prefix": before}
-    kinds = [NORMAL] * len(tokens)
-    unknown = tokenizer.backend.token_to_id(model.get("unk_token") or "") or 0
-    candidate = backend_of({**found, "tokens": tokens, "token_type": kinds, "unknown_token_id": unknown}, "")
-    if not _ids_alike(candidate, tokenizer.backend):
+    found = {
+        "model": "llama",
+        "pre": "default",
+        "scores": [-float(ranks.get(text, len(ranks))) for text in settings["tokens"]],
+        "add_space_prefix": tokenizer.backend.encode("a").tokens[-1:] != ["a"],
+        "unknown_token_id": tokenizer.backend.token_to_id(model.get("unk_token") or "") or 0,
+    }
+    if not _ids_alike(backend_of({**settings, **found}, tokenizer.where), tokenizer.backend):
         what = "joins pieces in an order that SentencePiece's scores cannot express"
         raise InputError(what, where=tokenizer.where)
-    return found | {"unknown_token_id": unknown}
+    return found
