@@ -20,27 +20,23 @@ MODEL, DRAFT, ACCELERATOR = "llama-2-13b", "tinyllama-1.1b", "a100-80gb"
 TRACE, PREFIX_TRACE = "azure-conv", "mooncake-conv"
 SLO = "ttft_p95<=2s, tpot_p95<=100ms"
 POLICIES = ("static", "dynamic", "continuous")
-RATES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+RATES = (0.5, 1.0, 2.0, 3.0)
 SLOTS = 32
-SEEDS = 3
 ACCEPTANCE = 0.7
 RIVALS = (ACCELERATOR, "h100-sxm", "l40s")
 COUNTS = (1, 2)
 USD_PER_MILLION_INPUT = 3.0
 
 Progress = Callable[[str, int, int], None]
+Inner = Callable[[int, int], None]
 
 
 def demo(*, processes: int = 1, progress: Progress | None = None) -> Answer:
     """Every question asked of the study's case: ``result["sections"]`` holds an answer's document for each."""
     asked = _questions(processes)
     found: dict[str, Answer] = {}
-    for name, ask in asked.items():
-        if progress is not None:
-            progress(name, len(found), len(asked))
-        found[name] = ask()
-    if progress is not None:
-        progress("done", len(found), len(asked))
+    for place, (name, ask) in enumerate(asked.items()):
+        found[name] = ask(_within(progress, name, place, len(asked)))
     return Answer(
         command="demo",
         conditions=Conditions(
@@ -57,25 +53,38 @@ def demo(*, processes: int = 1, progress: Progress | None = None) -> Answer:
     )
 
 
-def _questions(processes: int) -> Mapping[str, Callable[[], Answer]]:
+def _within(progress: Progress | None, name: str, place: int, places: int) -> Inner:
+    """Progress within the question at ``place``, as progress of the whole, in hundredths of a question."""
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(name, 100 * place + 100 * done // max(total, 1), 100 * places)
+
+    tell(0, 1)
+    return tell
+
+
+def _questions(processes: int) -> Mapping[str, Callable[[Inner], Answer]]:
     return {
-        "size": lambda: size(MODEL, ACCELERATOR),
-        "steptime": lambda: steptime(MODEL, ACCELERATOR),
-        "simulate": lambda: simulate(
+        "size": lambda _: size(MODEL, ACCELERATOR),
+        "steptime": lambda _: steptime(MODEL, ACCELERATOR),
+        "simulate": lambda told: simulate(
             MODEL,
             ACCELERATOR,
             workload=TRACE,
             policy=POLICIES,
             rate=RATES,
             slots=SLOTS,
-            seeds=SEEDS,
             slo=SLO,
             processes=processes,
+            progress=told,
         ),
-        "speculate": lambda: speculate(MODEL, ACCELERATOR, draft=DRAFT, acceptance=ACCEPTANCE),
-        "prefix": lambda: prefix(PREFIX_TRACE, price=USD_PER_MILLION_INPUT),
-        "plan": lambda: plan(MODEL, RIVALS, workload=TRACE, slo=SLO, counts=COUNTS, processes=processes),
-        "study": lambda: study(processes=processes),
+        "speculate": lambda _: speculate(MODEL, ACCELERATOR, draft=DRAFT, acceptance=ACCEPTANCE),
+        "prefix": lambda _: prefix(PREFIX_TRACE, price=USD_PER_MILLION_INPUT),
+        "plan": lambda told: plan(
+            MODEL, RIVALS, workload=TRACE, slo=SLO, counts=COUNTS, processes=processes, progress=told
+        ),
+        "study": lambda told: study(processes=processes, progress=told),
     }
 
 

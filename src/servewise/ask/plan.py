@@ -40,6 +40,7 @@ from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.plan.candidates import DEFAULT_COUNTS, Space, candidates
+from servewise.plan.clock import kind_for
 from servewise.plan.planner import STRETCH, Progress, Question, find_plan
 from servewise.plan.traffic import Traffic, stretches, traffic_of
 from servewise.pricing.price import accelerator_price, stated_price
@@ -112,27 +113,27 @@ def plan(
     )
     door = Door(load.requests(whole(seed, "seed", least=0)), max_context or spec.max_context_tokens)
     traffic = traffic_of(list(door))
-    total = len(traffic.requests) + door.refused
     question = Question(
         candidates=candidates(space),
         traffic=traffic,
         slo=objective,
         prices=_prices(chips, prices),
-        rate_per_s=None if asked is None else asked * len(traffic.requests) / total,
+        rate_per_s=None if asked is None else asked * len(traffic.requests) / door.came,
         estimator=estimator,
         hash_block_tokens=load.hash_block_tokens,
         others=_others(load, traffic, seed, door.longest),
         seed=seed,
     )
     found = find_plan(question, processes, progress)
+    kinds = {kind_for(each.deployment, estimator) for each in question.candidates}
     return Answer(
         command="plan",
-        conditions=_conditions(space, load, asked, seed, estimator),
+        conditions=_conditions(space, load, asked, seed, kinds),
         result=result_of(question, found, asked),
         caveats=unique(
             (
                 *workload_caveats(load),
-                *refused_caveats(door.refused, total, door.longest),
+                *refused_caveats(door.refused, door.came, door.longest),
                 *caveats_of(question, found),
             )
         ),
@@ -186,7 +187,7 @@ def _others(load: Workload, traffic: Traffic, seed: int, longest: int | None) ->
     return tuple(replace(each.stretch(0, STRETCH), rate_per_s=each.rate_per_s) for each in found)
 
 
-def _conditions(space: Space, load: Workload, rate: float | None, seed: int, estimator: str | None) -> Conditions:
+def _conditions(space: Space, load: Workload, rate: float | None, seed: int, kinds: Iterable[str]) -> Conditions:
     weights = ", ".join(str(each or space.model.weights) for each in space.weights)
     kv = ", ".join(str(each or space.model.dtype) for each in space.kv)
     return Conditions(
@@ -197,7 +198,7 @@ def _conditions(space: Space, load: Workload, rate: float | None, seed: int, est
         model=space.model.name,
         parallelism=f"{', '.join(map(str, space.counts))} accelerators a replica",
         engine=", ".join(space.engines),
-        estimator=estimator or "calibrated, ideal for the ideal engine",
+        estimator=", ".join(sorted(kinds)),
         policy=", ".join(space.policies),
         workload=load.title,
         seeds=(seed,),

@@ -106,8 +106,9 @@ def _advice(question: Question, best: Weighed, cost: Cost, interval: Interval | 
     price = cost.usd_per_million_output_tokens
     priced = "price unknown" if price is None else f"${price:,.3g} per million output tokens"
     for_rate = "" if question.rate_per_s is None else f" for {question.rate_per_s:.3g} requests/s"
+    each = "each keeps" if cost.replicas > 1 else "keeps"
     return (
-        f"{copies}{best.candidate.title}{for_rate}: each keeps {question.slo} up to {best.rate_per_s:.3g} "
+        f"{copies}{best.candidate.title}{for_rate}: {each} {question.slo} up to {best.rate_per_s:.3g} "
         f"requests/s{within}, at {priced}"
     )
 

@@ -105,20 +105,16 @@ class Door:
     def __init__(self, requests: Iterable[Request], longest: int | None) -> None:
         self._requests = requests
         self.longest = longest
-        self.refused = 0
+        self.refused = self.came = 0
 
     def __iter__(self) -> Iterator[Request]:
         longest = self.longest
         for each in self._requests:
+            self.came += 1
             if longest is not None and each.prompt_tokens + each.output_tokens > longest:
                 self.refused += 1
             else:
                 yield each._replace(serial=each.serial - self.refused) if self.refused else each
-
-
-def refused_count(requests: Iterable[Request], longest: int | None) -> int:
-    """How many an engine with that longest context refuses."""
-    return 0 if longest is None else sum(each.prompt_tokens + each.output_tokens > longest for each in requests)
 
 
 def refused_caveats(refused: int, total: int, longest: int | None) -> tuple[Caveat, ...]:

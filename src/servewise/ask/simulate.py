@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -28,7 +29,6 @@ from servewise.ask.serving import (
     longest_context,
     policy_named,
     refused_caveats,
-    refused_count,
     shapes_of,
     workload_named,
 )
@@ -208,8 +208,9 @@ def _traced(load: Load, *, seeded: bool, drawn: bool) -> tuple[Caveat, ...]:
 
 
 def _refused(experiment: Experiment) -> tuple[Caveat, ...]:
-    requests = list(shapes_of(experiment.workload, experiment.seed))
-    return refused_caveats(refused_count(requests, experiment.longest), len(requests), experiment.longest)
+    door = Door(shapes_of(experiment.workload, experiment.seed), experiment.longest)
+    deque(door, maxlen=0)
+    return refused_caveats(door.refused, door.came, experiment.longest)
 
 
 def _unstable(policies: Sequence[Policy], rates: Sequence[float], knees: Sequence[Knee]) -> tuple[Caveat, ...]:
