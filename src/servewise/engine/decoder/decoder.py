@@ -38,6 +38,7 @@ class Layer:
 class Decoder:
     """A decoder of the Llama family; it satisfies the ``Model`` seam.
 
+    In 16 bits the sum that runs through the layers and the norms are float32: as fast, and nearer to the exact logits.
     ``heads`` and ``kv_heads`` are its share of the config's where it is one of several ranks.
     """
 
@@ -101,13 +102,13 @@ class Decoder:
         most = self._longest(step)
         cos, sin = self.rope.at(step.positions_T, most)
         groups = groups_of(step, cache.block_tokens, self._config.window_tokens)
-        x_TE = functional.embedding(step.tokens_T, self.embedding_VE)
+        x_TE = functional.embedding(step.tokens_T, self.embedding_VE).to(self.final_norm.dtype)
         for index, layer in enumerate(self.layers):
             x_TE = x_TE + self._attention(index, layer, x_TE, cos, sin, step, groups, cache)
             if index == len(self.layers) - 1:
                 x_TE = x_TE[step.rows_R]
             x_TE = x_TE + self._mlp(layer, x_TE)
-        logits_RV = self.head(rms_norm(x_TE, self.final_norm, self._config.norm_epsilon))
+        logits_RV = self.head(self._norm(x_TE, self.final_norm))
         return logits_RV if logits_RV.dtype == torch.float64 else logits_RV.float()
 
     def _longest(self, step: StepInput) -> int:
@@ -132,7 +133,7 @@ class Decoder:
         cache: KvCache,
     ) -> Tensor:
         heads, turned = self.heads, self.heads + self.kv_heads
-        qkv_TO = layer.qkv(rms_norm(x_TE, layer.attention_norm, self._config.norm_epsilon))
+        qkv_TO = layer.qkv(self._norm(x_TE, layer.attention_norm))
         qkv_THD = qkv_TO.view(len(x_TE), turned + self.kv_heads, -1)
         qk_THD = rotate(self._normed(layer, qkv_THD[:, :turned]), cos, sin)
         cache.write(index, step.slots_T, qk_THD[:, heads:], qkv_THD[:, turned:])
@@ -141,12 +142,14 @@ class Decoder:
     def _normed(self, layer: Layer, qk_THD: Tensor) -> Tensor:
         if layer.q_norm is None or layer.k_norm is None:
             return qk_THD
-        epsilon = self._config.norm_epsilon
         q, k = qk_THD[:, : self.heads], qk_THD[:, self.heads :]
-        return torch.cat((rms_norm(q, layer.q_norm, epsilon), rms_norm(k, layer.k_norm, epsilon)), 1)
+        return torch.cat((self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)), 1)
+
+    def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        return rms_norm(x, weight, self._config.norm_epsilon, self.dtype)
 
     def _mlp(self, layer: Layer, x_TE: Tensor) -> Tensor:
-        return layer.down(silu_times(layer.gate_up(rms_norm(x_TE, layer.mlp_norm, self._config.norm_epsilon))))
+        return layer.down(silu_times(layer.gate_up(self._norm(x_TE, layer.mlp_norm))))
 
 
 def rows_not_finite(logits_RV: Tensor) -> list[int]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from servewise.engine.checkpoint import Checkpoint
 from servewise.engine.config import DecoderConfig
 from servewise.engine.decoder.decoder import Decoder, Layer
-from servewise.engine.decoder.linear import Linear, LinearMaker, dense
+from servewise.engine.decoder.linear import Linear, LinearMaker, dense, norm_weight
 from servewise.errors import InputError
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -30,6 +30,10 @@ class Weights:
                 hint="config.json and weights are not of one model",
             )
         return weight.to(device=self._device, dtype=self._dtype)
+
+    def norm(self, name: str, width: int) -> Tensor:
+        """A norm's weight, in float32 at least."""
+        return norm_weight(self.get(name, width))
 
     def stacked(self, names: tuple[str, ...], rows: tuple[int, ...], *rest: int) -> Tensor:
         """Several weights stacked by rows into one."""
@@ -56,7 +60,7 @@ def load_decoder(
         config,
         embedding_VE=embedding_VE,
         layers=[_layer(config, weights, f"model.layers.{index}.", linear) for index in range(config.layers)],
-        final_norm=weights.get("model.norm.weight", config.hidden),
+        final_norm=weights.norm("model.norm.weight", config.hidden),
         head=linear("lm_head", head, None),
     )
 
@@ -81,14 +85,14 @@ def _layer(config: DecoderConfig, weights: Weights, prefix: str, linear: LinearM
     attention, mlp = "self_attn.", "mlp."
     qkv = tuple(f"{attention}{each}_proj" for each in "qkv")
     return Layer(
-        attention_norm=weights.get(prefix + "input_layernorm.weight", hidden),
+        attention_norm=weights.norm(prefix + "input_layernorm.weight", hidden),
         qkv=product(attention + "qkv_proj", qkv, rows, hidden, config.qkv_bias),
         output=product(attention + "o_proj", (attention + "o_proj",), (hidden,), width, config.output_bias),
-        mlp_norm=weights.get(prefix + "post_attention_layernorm.weight", hidden),
+        mlp_norm=weights.norm(prefix + "post_attention_layernorm.weight", hidden),
         gate_up=product(
             mlp + "gate_up_proj", (mlp + "gate_proj", mlp + "up_proj"), (inner, inner), hidden, config.mlp_bias
         ),
         down=product(mlp + "down_proj", (mlp + "down_proj",), (hidden,), inner, config.mlp_bias),
-        q_norm=weights.get(prefix + attention + "q_norm.weight", config.head_dim) if config.qk_norm else None,
-        k_norm=weights.get(prefix + attention + "k_norm.weight", config.head_dim) if config.qk_norm else None,
+        q_norm=weights.norm(prefix + attention + "q_norm.weight", config.head_dim) if config.qk_norm else None,
+        k_norm=weights.norm(prefix + attention + "k_norm.weight", config.head_dim) if config.qk_norm else None,
     )
