@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from servewise.errors import InputError  # noqa: E402
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
-def edited(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
+def edited(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """The folder with its one safetensors file changed."""
     weights = load_file(folder / SINGLE)
     change(weights)
@@ -33,7 +34,7 @@ def edited(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> P
 def test_every_weight_is_the_stored_one(shard_size: str, tmp_path: Path) -> None:
     """From one file or from shards, names, dtype and numbers are those that safetensors itself reads."""
     folder = tiny_checkpoint(tmp_path, dtype=torch.bfloat16, max_shard_size=shard_size)
-    stored = {}
+    stored: dict[str, Any] = {}
     for shard in folder.glob("*.safetensors"):
         with safe_open(shard, framework="pt") as file:
             stored |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -18,7 +18,7 @@ from servewise.engine.checkpoints.tokenizer import TextTokenizer, fitted
 from servewise.engine.config import DecoderConfig
 from servewise.errors import InputError
 
-CONTROL, USER_DEFINED, UNUSED = 3, 4, 5  # tokenizer.ggml.token_type, gguf.constants.TokenType
+UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5  # tokenizer.ggml.token_type, gguf.constants.TokenType
 SPACE = "\u2581"
 SPECIAL = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}  # transformers' name -> GGUF's
 MOST_PIECE_CHARACTERS = 256  # a SentencePiece piece is at most some 50; all its cuts are looked up
@@ -94,8 +94,8 @@ def backend_of(settings: Mapping[str, Any], where: str) -> Tokenizer:
         raise InputError(f"model {str(model)[:40]!r} is not known; {', '.join(builders)} are", where=where)
     vocabulary = {text: index for index, text in enumerate(tokens) if kinds[index] != UNUSED}
     tokenizer = builders[model](settings, vocabulary, where)
-    tokenizer.add_special_tokens(_added(tokens, kinds, CONTROL, special=True))
-    tokenizer.add_tokens(_added(tokens, kinds, USER_DEFINED, special=False))
+    tokenizer.add_special_tokens(_added(tokens, kinds, (UNKNOWN, CONTROL), special=True))
+    tokenizer.add_tokens(_added(tokens, kinds, (USER_DEFINED,), special=False))
     if settings.get("add_bos_token", model == "llama") is True:
         begin = _token(settings.get("bos_token_id"), "bos_token_id", tokens, where)
         tokenizer.post_processor = processors.TemplateProcessing(
@@ -104,11 +104,11 @@ def backend_of(settings: Mapping[str, Any], where: str) -> Tokenizer:
     return tokenizer
 
 
-def _added(tokens: Sequence[str], kinds: Sequence[Any], wanted: int, *, special: bool) -> list[AddedToken]:
+def _added(tokens: Sequence[str], kinds: Sequence[Any], wanted: Sequence[int], *, special: bool) -> list[AddedToken]:
     return [
         AddedToken(text, special=special, normalized=False)
         for text, kind in zip(tokens, kinds, strict=True)
-        if kind == wanted and text
+        if kind in wanted and text
     ]
 
 

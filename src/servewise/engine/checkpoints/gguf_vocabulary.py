@@ -13,13 +13,21 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from servewise.engine.checkpoints.gguf_tokenizer import CONTROL, GPT2, KNOWN_PRE, USER_DEFINED, backend_of
+from servewise.engine.checkpoints.gguf_tokenizer import (
+    CONTROL,
+    GPT2,
+    KNOWN_PRE,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    backend_of,
+)
 from servewise.engine.checkpoints.safetensors_folder import SafetensorsFolder
 from servewise.engine.checkpoints.tokenizer import TextTokenizer
 from servewise.engine.config import DecoderConfig
 from servewise.errors import InputError
 
-NORMAL, UNKNOWN, UNUSED, BYTE = 1, 2, 5, 6
+NORMAL, BYTE = 1, 6
 HARD_CASES = (
     "Hello  World, don't WON'T it's I'LL 12 345 6789012 x+=3; camelCase HTTPServer2 café cafe\u0301 ẞ "
     "\n\n  indented\n\tTabs\t\t and trailing   \r\n naïve Übergröße 你好，世界。 привет мир こんにちは 🙂👍🏽 "

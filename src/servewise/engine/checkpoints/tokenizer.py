@@ -30,8 +30,8 @@ class TextTokenizer:
         """Token ids of ``text``, special tokens in it recognised, none added."""
         try:
             return list(self.backend.encode(text, add_special_tokens=False).ids)
-        except UnicodeEncodeError:
-            raise InputError("holds half of a surrogate pair, which is no text", where="text") from None
+        except (TypeError, UnicodeEncodeError):  # the library's word for it differs by version
+            raise InputError("is no text that UTF-8 can hold (half of a surrogate pair?)", where="text") from None
 
     def prompt(self, text: str) -> list[int]:
         """Token ids of a plain prompt, with what the model is trained to see around one (Llama's begin token)."""
