@@ -219,3 +219,11 @@ def test_an_unknown_policy_gets_the_known_ones() -> None:
     """A typo in a policy is answered with the nearest."""
     with pytest.raises(UnknownName, match="continuous"):
         simulate("llama-2-13b", "a100-80gb", workload=chat(10), policy="continous")
+
+
+def test_requests_cut_or_repeat_the_workload() -> None:
+    """Ten of fifty requests, or fifty repeated to a hundred: each completes."""
+    for wanted in (10, 100):
+        (row,) = simulate("llama-2-13b", workload=chat(50), requests=wanted, seeds=1, **STUDY).result["rows"]
+
+        assert row["completed"] == wanted

@@ -57,6 +57,7 @@ def plan(
     accelerators: AcceleratorLike | Iterable[AcceleratorLike],
     *,
     workload: WorkloadLike,
+    requests: int | None = None,
     slo: str | Slo,
     rate: float | None = None,
     counts: int | Iterable[int] = DEFAULT_COUNTS,
@@ -92,7 +93,7 @@ def plan(
     chips = tuple(accelerator_named(each) for each in _several(accelerators))
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     asked = None if rate is None else positive(rate, "rate")
-    load = _open(workload_named(workload))
+    load = _open(workload_named(workload, requests))
     space = Space(
         model=spec,
         accelerators=chips,

@@ -193,6 +193,9 @@ def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
             f"of all to stretch that was seen, and their latencies are the stretch's"
         )
         caveats.append(Caveat("stretch", message, "fewer candidates"))
+    if any(cost.replicas > 1 for cost in found.costs):
+        message = "replicas are taken to share the load evenly, each share as bursty as the whole"
+        caveats.append(Caveat("even-replicas", message, "a router by least load does better, by sessions often worse"))
     if not found.ranking:
         message = f"no candidate keeps {question.slo}"
         caveats.append(Caveat("no-plan", message, "a looser SLO, faster or more accelerators, fewer bits"))

@@ -15,9 +15,9 @@ from servewise.deployment.engine import engine_profile
 from servewise.errors import InputError, UnknownName
 from servewise.simulate.arrivals import Arrivals, ClosedArrivals, OpenArrivals
 from servewise.units import format_bytes
-from servewise.workload.load import load_workload
+from servewise.workload.load import load_workload, with_requests
 from servewise.workload.request import Request
-from servewise.workload.synthetic import ClosedLoop
+from servewise.workload.synthetic import ClosedLoop, Synthetic
 from servewise.workload.traces.trace import Trace
 from servewise.workload.workload import Workload
 
@@ -89,9 +89,14 @@ def capacity_for_serving(deployment: Deployment) -> KvCapacity:
     return capacity
 
 
-def workload_named(workload: WorkloadLike) -> Load:
-    """The workload of a built-in name, a workload file or a trace; a workload passes through."""
-    return load_workload(workload) if isinstance(workload, str) else workload
+def workload_named(workload: WorkloadLike, requests: int | None = None) -> Load:
+    """The workload of a built-in name, a workload file or a trace, cut or repeated to ``requests`` if given."""
+    found = load_workload(workload) if isinstance(workload, str) else workload
+    if requests is None:
+        return found
+    if not isinstance(found, (Synthetic, ClosedLoop, Trace)):
+        raise InputError("a workload of one's own has its own length", where="requests", hint="cut it before")
+    return with_requests(found, whole(requests, "requests"))
 
 
 def longest_context(deployment: Deployment) -> int | None:

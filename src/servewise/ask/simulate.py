@@ -34,6 +34,7 @@ from servewise.ask.serving import (
 )
 from servewise.batching.policies import Policy
 from servewise.caveats import Caveat, unique
+from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, parse_slo
@@ -55,6 +56,7 @@ def simulate(
     accelerator: AcceleratorLike | None = None,
     *,
     workload: WorkloadLike,
+    requests: int | None = None,
     policy: str | Iterable[str] = "continuous",
     rate: float | Iterable[float] | None = None,
     slots: int | None = None,
@@ -74,41 +76,37 @@ def simulate(
 ) -> Answer:
     """Latencies, goodput and utilisation of one replica for each ``policy`` at each ``rate`` [requests/s].
 
-    ``workload``: a built-in name, a workload file, a trace, or a Workload; ``rate`` None: its own. ``slots``:
-    sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks for the whole answer are
-    taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step costs 1 s. Intervals are
-    of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as ``ask.replicates``
-    says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable`` below it. ``run_dir``
-    gets the first seed's run of each row. More than one of ``processes`` needs the caller's script
-    to have ``if __name__ == "__main__":``.
+    ``workload``: a built-in name, a workload file, a trace, or a Workload, cut or repeated to ``requests``; ``rate``
+    None: its own. ``slots``: sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks
+    for the whole answer are taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every
+    step costs 1 s.
+
+    Intervals are of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as
+    ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
+    below it, unless its backlog grew. ``run_dir`` gets the first seed's run of each row. More than one of ``processes``
+    needs the caller's script to have ``if __name__ == "__main__":``.
     """
     deployment = deploy(model, accelerator, **options)
     choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache)
     policies = [policy_named(name, deployment, choices) for name in _names(policy)]
-    load = workload_named(workload)
+    load = workload_named(workload, requests)
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     whole(seeds, "seeds", most=MOST_SEEDS)
     whole(seed, "seed", least=0)
-    seeded = is_seeded(load)
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
     servers = [_server(deployment, each, clock, load) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
-    count = seeds if seeded else 1
-    conditions = conditions_of(deployment, load=_load(load, rates), lengths=lengths_of(load), estimator=clock.name)
+    seeded = is_seeded(load)
+    offsets = seeds if seeded else 1
     experiment = Experiment(
         clocks=clocks,
-        replicates=replicates_of(count, bracketed=len(clocks[0]) > 1),
+        replicates=replicates_of(offsets, bracketed=len(clocks[0]) > 1),
         workload=load,
         seed=seed,
         longest=longest_context(deployment),
         slo=objective,
-        conditions=replace(
-            conditions,
-            policy="; ".join(map(describe, policies)),
-            workload=load.title,
-            seeds=tuple(range(seed, seed + count)) if seeded else (seed,),
-        ),
+        conditions=_conditions(deployment, policies, load, rates, clock, range(seed, seed + offsets)),
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
     )
@@ -125,6 +123,18 @@ def simulate(
             + _unstable(policies, rates, knees)
         ),
     )
+
+
+def _conditions(
+    deployment: Deployment,
+    policies: Sequence[Policy],
+    load: Load,
+    rates: Sequence[float],
+    clock: Estimator,
+    seeds: Iterable[int],
+) -> Conditions:
+    common = conditions_of(deployment, load=_load(load, rates), lengths=lengths_of(load), estimator=clock.name)
+    return replace(common, policy="; ".join(map(describe, policies)), workload=load.title, seeds=tuple(seeds))
 
 
 def _clocks(deployment: Deployment, estimator: str | None, server: Server, load: Load, seed: int) -> tuple[Server, ...]:

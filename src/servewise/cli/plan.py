@@ -16,6 +16,7 @@ from servewise.cli.showing import Show, answering
 @click.argument("model")
 @click.option("--accelerators", type=Several(TEXT), required=True, metavar="A,...", help="Catalogue names, TOML files.")
 @click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option("--slo", required=True, metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms".')
 @click.option("--rate", type=PER_S, metavar="R", help="Requests/s to carry; default: the cheapest token.")
 @click.option("--counts", type=Several(WHOLE), default="1,2,4,8", show_default=True, help="Accelerators of a replica.")

@@ -15,6 +15,7 @@ from servewise.cli.showing import Show, answering
 @click.command("simulate")
 @deployment_options()
 @click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option("--policy", default="continuous", show_default=True, metavar="static,dynamic,continuous")
 @click.option("--rate", type=Several(PER_S), metavar="R,...", help="Requests/s; default: the workload's own.")
 @click.option("--slots", type=WHOLE, metavar="N", help="Sequences at once; default: the engine's limit, 8 for others.")

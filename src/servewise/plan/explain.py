@@ -63,7 +63,8 @@ def losing_sentence(found: Weighed, cost: Cost, best: Weighed, best_cost: Cost, 
 
 
 def _measured(found: Weighed, cost: Cost, by: Measure) -> str:
-    carried = f"{found.rate_per_s:.3g} requests/s on {found.candidate.accelerators}"
+    several = "s" if found.candidate.accelerators > 1 else ""
+    carried = f"{found.rate_per_s:.3g} requests/s on {found.candidate.accelerators} accelerator{several}"
     if by.name == "usd_per_hour":
         price = "price unknown" if cost.usd_per_hour is None else f"${cost.usd_per_hour:,.2f}/h"
         return f"{price} for {cost.replicas} x ({carried})"
