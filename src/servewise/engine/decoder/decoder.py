@@ -99,8 +99,8 @@ class Decoder:
 
         Raises InputError where a sequence is longer than the model's context.
         """
-        most = self._longest(step)
-        cos, sin = self.rope.at(step.positions_T, most)
+        self.check(step)
+        cos, sin = self.rope.at(step.positions_T, max(step.context_tokens, default=0))
         groups = groups_of(step, cache.block_tokens, self._config.window_tokens)
         x_TE = functional.embedding(step.tokens_T, self.embedding_VE).to(self.final_norm.dtype)
         for index, layer in enumerate(self.layers):
@@ -111,7 +111,8 @@ class Decoder:
         logits_RV = self.head(self._norm(x_TE, self.final_norm))
         return logits_RV if logits_RV.dtype == torch.float64 else logits_RV.float()
 
-    def _longest(self, step: StepInput) -> int:
+    def check(self, step: StepInput) -> None:
+        """Raise InputError where a sequence of the step is longer than the model's context."""
         most = max(step.context_tokens, default=0)
         if most > self._config.max_context_tokens:
             raise InputError(
@@ -119,7 +120,6 @@ class Decoder:
                 where=self._config.name,
                 hint="shorten the prompt or the reply",
             )
-        return most
 
     def _attention(
         self,
