@@ -1,51 +1,55 @@
-"""What a run waited for, told apart by runs in which only one thing can be short."""
+"""What a run was bound by, on servers built to be bound by one thing."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plan.made import FlatStep, server
+from tests.plan.made import fixed, llama_13b, server
 
-from servewise.batching.policies import Continuous, Policy, Static
-from servewise.plan.binding import Binding, binding_of
-from servewise.workload.request import Request
-
-
-def found(policy: Policy, *, blocks: int = 100_000, prompt: int = 100, output: int = 20) -> Binding:
-    """What 200 requests that all come at once wait for."""
-    at_work = server(FlatStep(1.0), policy, blocks)
-    return binding_of(at_work, at_work.run([Request(i, 0.0, prompt, output) for i in range(200)]))
+from servewise.batching.policies import Continuous
+from servewise.plan.binding import binding_of
 
 
-def shares(binding: Binding) -> tuple[float, float, float]:
-    """(memory, slots, tokens)."""
-    return (binding.waits_for_memory, binding.waits_for_slots, binding.waits_for_tokens)
+def test_slots_are_what_a_queue_waits_for() -> None:
+    """One slot and a backlog: requests wait for it nearly all of the time, and never for memory."""
+    one = server(llama_13b(), Continuous(max_sequences=1))
+    found = binding_of(one, one.run(fixed(100, 100, 20).at_rate(1000.0)))
+
+    assert found.waits_for_slots > 0.95
+    assert found.waits_for_memory == 0
+    assert found.mean_batch == pytest.approx(1.0)
 
 
-def test_few_slots() -> None:
-    """Blocks and tokens in plenty, four slots: all waiting is for slots."""
-    memory, slots, tokens = shares(found(Continuous(4, 100_000)))
+def test_memory_is_what_a_queue_waits_for() -> None:
+    """Room for four requests of 160 tokens under 256 slots: requests wait although slots are free."""
+    one = server(llama_13b(), Continuous(reserve_output=True), blocks=40)
+    found = binding_of(one, one.run(fixed(100, 140, 20).at_rate(1000.0)))
 
-    assert slots > 0.9
-    assert memory == tokens == 0.0
-
-
-def test_few_tokens_a_step() -> None:
-    """Blocks and slots in plenty, 150 tokens a step: all waiting is for the step's tokens."""
-    memory, slots, tokens = shares(found(Continuous(150, 150), output=2))
-
-    assert tokens > 0.9
-    assert memory == slots == 0.0
+    assert found.waits_for_memory > 0.9
+    assert found.waits_for_slots == 0
+    assert 0.5 < found.kv_peak <= 1.0
+    assert found.mean_batch <= 4
 
 
-def test_few_blocks() -> None:
-    """Slots and tokens in plenty, blocks for some ten requests: nearly all waiting is for memory."""
-    memory, slots, _ = shares(found(Continuous(256, 100_000), blocks=80))
+def test_decode_is_bound_by_bandwidth_and_prompts_by_arithmetic() -> None:
+    """The study: long answers read weights and cache, long prompts multiply matrices."""
+    one = server(llama_13b())
+    decode = binding_of(one, one.run(fixed(20, 10, 400).at_rate(0.5)))
+    prefill = binding_of(one, one.run(fixed(20, 3000, 1).at_rate(0.5)))
 
-    assert memory > 0.9
-    assert slots == 0.0
+    assert (decode.resource, prefill.resource) == ("bandwidth", "compute")
 
 
-@pytest.mark.parametrize("policy", [Static(8), Continuous(8, 100_000, chunked_prefill=False)])
-def test_a_batch_that_runs_to_its_end_is_no_want_of_memory(policy: Policy) -> None:
-    """Who waits for a static batch, or for a slot of whole-prompt batching, does not wait for blocks."""
-    assert found(policy).waits_for_memory == 0.0
+def test_little_load_waits_for_nothing() -> None:
+    """Requests far apart neither wait nor fill the pool."""
+    one = server(llama_13b())
+    found = binding_of(one, one.run(fixed(10, 100, 20).at_rate(0.01)))
+
+    assert found.waits_for_memory == found.waits_for_slots == 0
+    assert found.kv_peak == pytest.approx(120 / (4000 * 16), rel=0.05)
+
+
+def test_no_steps_bind_nothing() -> None:
+    """A run without requests has no steps, and no division by zero."""
+    one = server(llama_13b())
+
+    assert binding_of(one, one.run(())).mean_batch == 0

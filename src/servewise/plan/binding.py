@@ -49,7 +49,9 @@ def binding_of(server: Server, run: Run) -> Binding:
     pool = (server.blocks or 0) * server.block_tokens
     return Binding(
         resource=_resource(server, run),
-        kv_peak=float(ints(steps.kv_tokens).max()) / pool if pool else 0.0,
+        kv_peak=float((ints(steps.kv_tokens) + ints(steps.decode_sequences) * (count - 1)).max()) / pool
+        if pool
+        else 0.0,
         waits_for_memory=float(seconds[queued & ~full & ~spent].sum()) / busy,
         waits_for_slots=float(seconds[queued & full].sum()) / busy,
         mean_batch=float(running @ count) / float(count.sum()),
