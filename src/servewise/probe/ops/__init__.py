@@ -1,0 +1,1 @@
+"""What this machine does: bandwidth, FLOP/s, and the times of a model's operations, measured."""
