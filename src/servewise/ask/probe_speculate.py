@@ -1,0 +1,264 @@
+"""Does speculation pay on these prompts, with this draft, on this machine: acceptance, costs, predicted, measured."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from servewise import __version__
+from servewise.answer import Answer
+from servewise.ask.numbers import finite, whole, wholes
+from servewise.caveats import Caveat
+from servewise.conditions import Conditions
+from servewise.engine.checkpoint import load_checkpoint
+from servewise.engine.decoder.decoder import Decoder
+from servewise.engine.decoder.load import load_decoder
+from servewise.engine.speculative.acceptance import AcceptanceCounts
+from servewise.engine.speculative.costs import BatchCosts
+from servewise.errors import InputError
+from servewise.probe.ops.machine import Machine, this_machine
+from servewise.probe.ops.operation import dtype_named
+from servewise.probe.speculate.acceptance import ci95, resampled, total
+from servewise.probe.speculate.costs import batch_costs, disturbed_share
+from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
+from servewise.probe.speculate.journal import Journal
+from servewise.probe.speculate.prediction import predicted, turn_to_loss
+from servewise.probe.speculate.prompts import encode_prompts, read_prompts
+from servewise.probe.speculate.speed import identical_share, paired_speedup, tokens_per_verification
+from servewise.probe.speculate.survey import Findings, Scope, Survey
+from servewise.techniques.speculation import SpeculationRow, best_row
+
+Progress = Callable[[int, int], None]
+MOST_K, MOST_BATCH, MOST_PROMPTS = 32, 512, 10_000
+DISTURBED_SHARE = 0.5
+
+
+def probe_speculate(
+    model: str,
+    *,
+    draft: str,
+    prompts: str | Path,
+    max_k: int = 8,
+    batch: int | Iterable[int] = (1, 8),
+    max_tokens: int = 64,
+    temperature: float = 0.0,
+    repeats: int = 3,
+    speed_prompts: int = 8,
+    acceptance_only: bool = False,
+    dtype: str = "bfloat16",
+    device: str = "cpu",
+    threads: int | None = None,
+    seed: int = 0,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """Acceptance by position of ``draft`` on ``prompts``; then costs, predicted and measured speed-up for each K.
+
+    ``draft``: ``ngram`` (or ``ngram:MIN-MAX``), ``self:BITS``, ``exit:LAYERS``, or a model. Every prompt is continued
+    once by up to ``max_tokens`` for acceptance; rounds are then timed at each ``batch`` and K on their own, and the
+    prediction made from both is set beside runs of ``speed_prompts`` prompts, each paired with plain decoding in every
+    one of ``repeats``. ``resume`` names a file of JSON lines that keeps what was measured. Sets the thread count.
+    """
+    scope = Scope(
+        max_k=whole(max_k, "max_k", most=MOST_K),
+        batches=tuple(sorted(whole(each, "batch", most=MOST_BATCH) for each in wholes(batch, "batch"))),
+        max_tokens=whole(max_tokens, "max_tokens", least=max_k + 2, most=100_000),
+        temperature=_temperature(temperature),
+        repeats=whole(repeats, "repeats", most=100),
+        speed_prompts=whole(speed_prompts, "speed_prompts", most=MOST_PROMPTS),
+        acceptance_only=acceptance_only,
+        seed=whole(seed, "seed", least=0),
+    )
+    spec, machine = parse_draft(draft), this_machine(device, threads)
+    texts = read_prompts(Path(prompts))
+    checkpoint = load_checkpoint(model)
+    tokens = encode_prompts(texts[:MOST_PROMPTS], checkpoint.tokenizer())
+    target = load_decoder(checkpoint, dtype=dtype_named(dtype), device=device)
+    small = draft_model(
+        spec, target, lambda name: load_decoder(load_checkpoint(name), dtype=target.dtype, device=device)
+    )
+    journal = Journal(None if resume is None else Path(resume), _question(model, spec, scope, dtype, machine, tokens))
+    findings = Survey(target, spec, small, tokens, scope, journal).run(progress)
+    costs = {lanes: batch_costs(lanes, found, scope.max_k) for lanes, found in findings.rounds.items()}
+    return Answer(
+        command="probe-speculate",
+        conditions=_conditions(target, checkpoint.stored, spec, scope, machine, dtype, tokens, Path(prompts).name),
+        result=_result(spec, scope, findings, costs),
+        caveats=_caveats(spec, target.dtype, findings),
+    )
+
+
+def _temperature(value: float) -> float:
+    if finite(value, "temperature") < 0:
+        raise InputError(f"must be 0 (greedy) or more, not {value!r}", where="temperature")
+    return float(value)
+
+
+def _question(
+    model: str, spec: DraftSpec, scope: Scope, dtype: str, machine: Machine, tokens: Sequence[tuple[int, ...]]
+) -> dict[str, Any]:
+    """What a journal must be of, to be gone on with; how many repeats and which batches may change."""
+    return {
+        "model": model,
+        "draft": spec.text,
+        "dtype": dtype,
+        "machine": str(machine),
+        "prompts_sha256": hashlib.sha256(repr(tokens).encode()).hexdigest(),
+        "max_k": scope.max_k,
+        "max_tokens": scope.max_tokens,
+        "temperature": scope.temperature,
+        "speed_prompts": scope.speed_prompts,
+        "slots": max(scope.batches),
+        "seed": scope.seed,
+    }
+
+
+def _conditions(
+    target: Decoder,
+    stored: str,
+    spec: DraftSpec,
+    scope: Scope,
+    machine: Machine,
+    dtype: str,
+    tokens: Sequence[tuple[int, ...]],
+    workload: str,
+) -> Conditions:
+    lengths = sorted(map(len, tokens))
+    chosen = "greedy" if scope.temperature == 0 else f"temperature {scope.temperature:g}"
+    return Conditions(
+        hardware=f"1 x {machine}",
+        load=f"batch {', '.join(map(str, scope.batches))}",
+        lengths=f"prompts of {lengths[0]} to {lengths[-1]} tokens (median {median(lengths):g}), "
+        f"replies of up to {scope.max_tokens}",
+        precision=f"{dtype} (checkpoint in {stored})",
+        model=target.config.name,
+        engine=f"servewise, PyTorch {torch.__version__}",
+        policy=f"speculative, draft {spec.text}, {chosen}",
+        workload=f"{len(tokens)} prompts of {workload}",
+        seeds=(scope.seed,),
+        version=__version__,
+    )
+
+
+def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, BatchCosts]) -> dict[str, Any]:
+    counts, draws = total(findings.counts), resampled(findings.counts, scope.seed)
+    found: dict[str, Any] = {
+        "draft": spec.text,
+        "prompts": len(findings.counts),
+        "verifications": counts.positions[0].asked if counts.positions else 0,
+        "acceptance_by_position": _positions(counts, draws),
+    }
+    if scope.acceptance_only or not costs:
+        return found
+    rows = {lanes: _rows(each, counts, draws, findings) for lanes, each in costs.items()}
+    by_batch = [_best(costs[lanes], found_rows) for lanes, found_rows in rows.items()]
+    return found | {
+        "draft_cost": by_batch[0]["draft_cost"],
+        "best_k": by_batch[0]["best_k"],
+        "speedup": by_batch[0]["speedup"],
+        "by_batch": by_batch,
+        "turn_to_loss": _turn(by_batch[0]["best_k_predicted"], rows),
+        "rows": [row for found_rows in rows.values() for row in found_rows],
+    }
+
+
+def _positions(counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts]) -> list[dict[str, Any]]:
+    survivals = [each.survival() for each in draws]
+    return [
+        row | {"ci95_survival": ci95([each[place] for each in survivals if place < len(each)])}
+        for place, row in enumerate(counts.to_json())
+    ]
+
+
+def _rows(
+    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings
+) -> list[dict[str, Any]]:
+    spread = [predicted(each, costs) for each in draws]
+    plain = findings.speeds[costs.lanes, 0]
+    return [
+        _row(costs, row, [each[row.k].speedup for each in spread], findings.speeds[costs.lanes, row.k], plain)
+        for row in predicted(counts, costs)
+    ]
+
+
+def _row(
+    costs: BatchCosts,
+    row: SpeculationRow,
+    spread: Sequence[float],
+    parts: Sequence[dict[str, Any]],
+    plain: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    speedup, interval = paired_speedup(parts, plain)
+    return {
+        "batch": costs.lanes,
+        "k": row.k,
+        "draft_s": costs.draft_s[row.k],
+        "verify_s": costs.verify_s[row.k],
+        "verify_steps": costs.verify_s[row.k] / costs.verify_s[0],
+        "tokens_per_verification_predicted": row.tokens_per_verification,
+        "tokens_per_verification": tokens_per_verification(parts, costs.lanes),
+        "speedup_predicted": row.speedup,
+        "ci95_speedup_predicted": ci95(spread),
+        "speedup": speedup,
+        "ci95_speedup": interval,
+        "identical_outputs": identical_share(parts, plain),
+    }
+
+
+def _best(costs: BatchCosts, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    guess = best_row([SpeculationRow(row["k"], 1.0, row["speedup_predicted"]) for row in rows])
+    best = best_row([SpeculationRow(row["k"], 1.0, row["speedup"]) for row in rows])
+    return {
+        "batch": costs.lanes,
+        "step_s": costs.verify_s[0],
+        "draft_cost": costs.draft_cost,
+        "best_k_predicted": guess.k,
+        "speedup_predicted": guess.speedup,
+        "best_k": best.k,
+        "speedup": best.speedup,
+    }
+
+
+def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | None:
+    """Where the length that is best at the smallest batch stops paying, as predicted and as measured."""
+    if k == 0:
+        return None
+    found: dict[str, Any] = {"k": k}
+    for name, key in (("predicted", "speedup_predicted"), ("measured", "speedup")):
+        turn = turn_to_loss(k, [(lanes, each[k][key]) for lanes, each in sorted(rows.items())])
+        found[f"loses_at_batch_{name}"] = turn.loses_at if turn else None
+        found[f"even_at_batch_{name}"] = turn.batch if turn else None
+    return found
+
+
+def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings) -> tuple[Caveat, ...]:
+    found = []
+    if is_emulated(spec, dtype):
+        message = f"{spec.text} has the values of its bits but no kernel here: it costs what the target costs"
+        found.append(Caveat("emulated-draft", message, "self:8 or self:4 in bfloat16 run packed"))
+    if len(findings.counts) < 5:
+        message = f"{len(findings.counts)} prompts are too few for an interval of the acceptance"
+        found.append(Caveat("few-prompts", message, "give at least 20"))
+    shares = [disturbed_share(visits) for visits in findings.rounds.values()]
+    if shares and max(shares) > DISTURBED_SHARE:
+        message = f"other programs held up {max(shares):.0%} of the timed rounds"
+        found.append(Caveat("disturbed", message, "measure on an idle machine, or with --threads 1"))
+    found += _ties(findings)
+    return tuple(found)
+
+
+def _ties(findings: Findings) -> list[Caveat]:
+    """Outputs that differ from plain decoding's though the rule keeps them: rounding, where two tokens are as good."""
+    plain = {lanes: parts for (lanes, k), parts in findings.speeds.items() if k == 0}
+    shares = [identical_share(parts, plain[lanes]) for (lanes, k), parts in findings.speeds.items()]
+    if not shares or min(shares) == 1:
+        return []
+    message = (
+        f"down to {min(shares):.0%} of outputs are plain decoding's token for token at some K: near-ties round apart"
+    )
+    return [Caveat("near-ties", message, "compare in float64 for exactness; sampled outputs differ by design")]

@@ -1,0 +1,51 @@
+"""Rounds of one batch size timed by draft length, as they come: a draft that often knows nothing is cheap to verify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from servewise.engine.speculative.costs import BatchCosts, RoundTime, RoundTimer
+from servewise.probe.speculate.undisturbed import undisturbed
+
+ROUNDS = 6  # of each draft length, in one visit
+
+
+def time_rounds(timer: RoundTimer, chances: Sequence[float], rng: np.random.Generator) -> list[Any]:
+    """``ROUNDS`` of every K from 0 to ``len(chances)``, in random order after one of each that is not counted.
+
+    ``chances``: that the draft has a token for each position; each round's drafts are as long as these say.
+    """
+    max_k = len(chances)
+    order = [*range(max_k + 1), *rng.permutation(np.repeat(range(max_k + 1), ROUNDS)).tolist()]
+    times = [timer.time(k, [offered(chances[:k], rng) for _ in timer.lanes]) for k in order]
+    return [list(each) for each in times[max_k + 1 :]]
+
+
+def offered(chances: Sequence[float], rng: np.random.Generator) -> int:
+    """How many tokens a draft has, drawn: it has the first i with chance i of ``chances``."""
+    drawn = rng.random()
+    return sum(chance > drawn for chance in chances)
+
+
+def batch_costs(lanes: int, visits: Sequence[Sequence[Sequence[float]]], max_k: int) -> BatchCosts:
+    """Mean times by K over the rounds of all ``visits`` that were not disturbed."""
+    times = [RoundTime(int(row[0]), row[1], row[2], row[3]) for visit in visits for row in visit]
+    by_k = [_standing([each for each in times if each.k == k]) for k in range(max_k + 1)]
+    drafts = tuple(fmean(each.draft_s for each in found) if k else 0.0 for k, found in enumerate(by_k))
+    return BatchCosts(lanes, drafts, tuple(fmean(each.verify_s for each in found) for found in by_k))
+
+
+def _standing(times: Sequence[RoundTime]) -> list[RoundTime]:
+    kept = undisturbed([each.draft_s + each.verify_s for each in times], [each.waited_s for each in times])
+    return [times[place] for place in kept]
+
+
+def disturbed_share(visits: Sequence[Sequence[Sequence[float]]]) -> float:
+    """The share of rounds that other programs held up."""
+    rows = [row for visit in visits for row in visit]
+    kept = undisturbed([row[1] + row[2] for row in rows], [row[3] for row in rows])
+    return 1 - len(kept) / len(rows)

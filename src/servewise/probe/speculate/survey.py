@@ -1,0 +1,177 @@
+"""The survey: acceptance first, then costs, then speeds; each part goes into the journal as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+
+from servewise.engine.decoder.decoder import Decoder
+from servewise.engine.sampling_settings import SamplingSettings
+from servewise.engine.speculative.acceptance import AcceptanceCounts
+from servewise.engine.speculative.cached_model import CachedModel
+from servewise.engine.speculative.costs import RoundTimer
+from servewise.engine.speculative.decoder import Request, SpeculativeDecoder
+from servewise.engine.speculative.draft_length import FixedLength
+from servewise.probe.ops.machine import waited_s
+from servewise.probe.speculate.acceptance import counts_of, measure_acceptance, offer_chances, total
+from servewise.probe.speculate.costs import time_rounds
+from servewise.probe.speculate.draft_spec import DraftSpec, make_draft
+from servewise.probe.speculate.journal import Journal
+from servewise.probe.speculate.speed import measure_speed
+
+BLOCK_TOKENS = 16
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is surveyed. ``speed_prompts``: prompts of a speed run at batch 1; larger batches take two for each slot."""
+
+    max_k: int
+    batches: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    repeats: int
+    speed_prompts: int
+    acceptance_only: bool
+    seed: int
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was measured: counts by prompt; timed rounds by batch and visit; speeds by (batch, K) and repeat."""
+
+    counts: list[AcceptanceCounts] = field(default_factory=list)
+    rounds: dict[int, list[Any]] = field(default_factory=dict)
+    speeds: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=dict)
+
+
+class Survey:
+    """``target`` with the drafts of ``spec`` (``model`` drafts, None for n-grams) on ``prompts``."""
+
+    def __init__(
+        self,
+        target: Decoder,
+        spec: DraftSpec,
+        model: Decoder | None,
+        prompts: Sequence[tuple[int, ...]],
+        scope: Scope,
+        journal: Journal,
+    ) -> None:
+        self._target, self._spec, self._model, self._prompts = target, spec, model, prompts
+        self._scope, self._journal = scope, journal
+
+    def run(self, progress: Progress | None = None) -> Findings:
+        """All parts, those in the journal taken from there."""
+        findings, parts = Findings(), list(self._parts())
+        for done, part in enumerate(parts, start=1):
+            part.keep(findings, self._journal.get(part.key, lambda part=part: part.measure(findings)))  # type: ignore[misc]
+            if progress is not None:
+                progress(done, len(parts))
+        return findings
+
+    def _parts(self) -> Iterator[Part]:
+        slots = max(self._scope.batches)
+        for start in range(0, len(self._prompts), slots):
+            yield self._acceptance_part(start, slots)
+        if self._scope.acceptance_only:
+            return
+        for repeat in range(self._scope.repeats):
+            for batch in self._scope.batches:
+                yield self._costs_part(batch, repeat)
+        for repeat in range(self._scope.repeats):
+            for batch in self._scope.batches:
+                order = np.random.default_rng([self._scope.seed, 2, repeat, batch]).permutation(self._scope.max_k + 1)
+                for k in order.tolist():
+                    yield self._speed_part(batch, k, repeat)
+
+    def _acceptance_part(self, start: int, slots: int) -> Part:
+        def measure(_: Findings) -> Any:
+            requests = self._requests(self._prompts[start : start + slots])
+            return measure_acceptance(self._decoder(self._scope.max_k, requests, slots), requests, slots)
+
+        def keep(findings: Findings, value: Any) -> None:
+            findings.counts += [counts_of(rows) for rows in value]
+
+        return Part(("acceptance", start), measure, keep)
+
+    def _costs_part(self, batch: int, repeat: int) -> Part:
+        def measure(findings: Findings) -> Any:
+            rng = np.random.default_rng([self._scope.seed, 1, batch, repeat])
+            requests = [self._half_way(each) for each in self._requests(list(islice(cycle(self._prompts), batch)))]
+            capacity = self._capacity(requests, batch)
+            timer = RoundTimer(
+                CachedModel(self._target, capacity, BLOCK_TOKENS, self._target.device),
+                make_draft(self._spec, self._model, capacity),
+                requests,
+                rng=rng,
+                waited=_waited,
+            )
+            return time_rounds(timer, offer_chances(total(findings.counts), self._scope.max_k), rng)
+
+        def keep(findings: Findings, value: Any) -> None:
+            findings.rounds.setdefault(batch, []).append(value)
+
+        return Part(("costs", batch, repeat), measure, keep)
+
+    def _speed_part(self, batch: int, k: int, repeat: int) -> Part:
+        def measure(_: Findings) -> Any:
+            few = self._prompts[: self._scope.speed_prompts]
+            requests = self._requests(_filled(few, 2 * batch if batch > 1 else 1))
+            return measure_speed(self._decoder(k, requests, batch), requests, batch)
+
+        def keep(findings: Findings, value: Any) -> None:
+            findings.speeds.setdefault((batch, k), []).append(value)
+
+        return Part(("speed", batch, k, repeat), measure, keep)
+
+    def _decoder(self, k: int, requests: Sequence[Request], slots: int) -> SpeculativeDecoder:
+        capacity = self._capacity(requests, slots)
+        return SpeculativeDecoder(
+            CachedModel(self._target, capacity, BLOCK_TOKENS, self._target.device),
+            make_draft(self._spec, self._model, capacity) if k else None,
+            FixedLength(k),
+            seed=self._scope.seed,
+            waited=_waited,
+        )
+
+    def _capacity(self, requests: Sequence[Request], slots: int) -> int:
+        """Tokens of cache that ``slots`` of the longest requests take, drafts of full length included."""
+        most = max(len(each.prompt) for each in requests) + self._scope.max_tokens + self._scope.max_k + 1
+        return slots * (-(-most // BLOCK_TOKENS) * BLOCK_TOKENS)
+
+    def _requests(self, prompts: Sequence[tuple[int, ...]]) -> list[Request]:
+        scope = self._scope
+        settings = [
+            SamplingSettings(temperature=scope.temperature, max_tokens=scope.max_tokens, seed=scope.seed + place)
+            for place in range(len(prompts))
+        ]
+        return [Request(prompt, each) for prompt, each in zip(prompts, settings, strict=True)]
+
+    def _half_way(self, request: Request) -> Request:
+        """The request as it stands half-way through its reply; the reply's tokens are the prompt's again."""
+        room = self._target.config.max_context_tokens - len(request.prompt) - self._scope.max_k - 2
+        more = tuple(islice(cycle(request.prompt), max(min(self._scope.max_tokens // 2, room), 0)))
+        return Request((*request.prompt, *more), request.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing to measure: its name in the journal, how it is measured, where its value belongs."""
+
+    key: tuple[str | int, ...]
+    measure: Callable[[Findings], Any]
+    keep: Callable[[Findings, Any], None]
+
+
+def _filled(prompts: Sequence[tuple[int, ...]], least: int) -> list[tuple[int, ...]]:
+    """The prompts, over again until there are ``least``."""
+    return list(islice(cycle(prompts), max(least, len(prompts))))
+
+
+def _waited() -> float:
+    return waited_s() or 0.0
