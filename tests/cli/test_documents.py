@@ -133,8 +133,8 @@ def test_report_as_markdown(tmp_path: Path) -> None:
 
 
 def test_two_processes_print_what_one_prints(tmp_path: Path) -> None:
-    """A real process with two workers: the same document, progress kept off stdout."""
-    asked_for = asked("simulate", tmp_path)
+    """A real process with two workers (6,000 requests six times over): the same document, progress off stdout."""
+    asked_for = [*asked("simulate", tmp_path), "--requests", "6000"]
     one, two = (process(*asked_for, "--json", "--processes", count).stdout for count in ("1", "2"))
 
     assert one == two

@@ -10,7 +10,7 @@ from tests.plan.made import poisson
 from servewise.hardware.catalogue import load_accelerator
 from servewise.metrics.slo import parse_slo
 from servewise.modelspec.load import load_model
-from servewise.plan import planner
+from servewise.plan import planner, workers
 from servewise.plan.candidates import Space, candidates
 from servewise.plan.planner import Planned, Question, find_plan, relative_spread
 from servewise.plan.sensitivity import CHANGES
@@ -67,8 +67,9 @@ def test_the_first_is_the_cheapest(found: Planned) -> None:
     assert found.by.name == "usd_per_million_output_tokens"
 
 
-def test_two_processes_find_the_same(found: Planned) -> None:
+def test_two_processes_find_the_same(found: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything but which process did it: ranking, costs, intervals, reasons, sensitivity."""
+    monkeypatch.setattr(workers, "SMALL", 0)
     other = find_plan(QUESTION, processes=2)
 
     assert [(each.candidate.title, each.rate_per_s) for each in other.ranking] == [

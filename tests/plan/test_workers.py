@@ -7,7 +7,7 @@ import os
 import pytest
 
 from servewise.errors import InputError, UnknownName
-from servewise.plan.workers import Workers
+from servewise.plan.workers import SMALL, Workers, worthwhile
 
 
 def scaled(shared: int, task: int) -> int:
@@ -46,3 +46,8 @@ def test_a_mistake_keeps_its_sentence(processes: int, task: int, line: str) -> N
     """An InputError raised in a worker reaches the caller as one, with what it says."""
     with pytest.raises(InputError, match=line), Workers(0, processes) as workers:
         list(workers.each(refuse, [task]))
+
+
+def test_little_work_is_not_worth_a_process() -> None:
+    """A handful of requests are run by the caller's own process, however many were allowed."""
+    assert (worthwhile(4, SMALL), worthwhile(4, SMALL + 1), worthwhile(1, 10**9)) == (1, 4, 1)

@@ -17,7 +17,7 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
-from servewise.plan.workers import Workers
+from servewise.plan.workers import Workers, worthwhile
 from servewise.simulate.run import Run
 
 BACKLOG = 20_000  # requests at most
@@ -39,7 +39,8 @@ class Experiment:
     """All that a worker must know.
 
     ``clocks`` are, for each policy, the server by its nominal, slow and fast clock (the first alone where there is no
-    spread). ``several``: there is more than one row, so ``run_dir`` holds a folder for each.
+    spread); ``requests`` how many one run has. ``several``: there is more than one row, so ``run_dir`` holds a folder
+    for each.
     """
 
     clocks: tuple[tuple[Server, ...], ...]
@@ -47,6 +48,7 @@ class Experiment:
     workload: Load
     seed: int
     longest: int | None
+    requests: int
     slo: Slo | None
     conditions: Conditions
     run_dir: Path | None
@@ -61,7 +63,8 @@ def run(
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
-    with Workers(experiment, min(processes, len(tasks))) as workers:
+    simulated = experiment.requests * (len(tasks) + len(backlogs))
+    with Workers(experiment, worthwhile(processes, simulated)) as workers:
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []
         for summary in workers.each(_replicate, tasks):

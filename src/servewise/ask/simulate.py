@@ -97,6 +97,7 @@ def simulate(
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
     servers = [_server(deployment, each, clock, load) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
+    door = _door(load, seed, longest_context(deployment))
     seeded = is_seeded(load)
     offsets = seeds if seeded else 1
     experiment = Experiment(
@@ -105,6 +106,7 @@ def simulate(
         workload=load,
         seed=seed,
         longest=longest_context(deployment),
+        requests=door.came,
         slo=objective,
         conditions=_conditions(deployment, policies, load, rates, clock, range(seed, seed + offsets)),
         run_dir=None if run_dir is None else Path(run_dir),
@@ -119,7 +121,7 @@ def simulate(
             clock.caveats
             + caveats_of(load)
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
-            + _refused(experiment)
+            + refused_caveats(door.refused, door.came, door.longest)
             + _unstable(policies, rates, knees)
         ),
     )
@@ -217,10 +219,11 @@ def _traced(load: Load, *, seeded: bool, drawn: bool) -> tuple[Caveat, ...]:
     return (Caveat("replayed-trace", message, "a synthetic workload of the same lengths varies with the seed"),)
 
 
-def _refused(experiment: Experiment) -> tuple[Caveat, ...]:
-    door = Door(shapes_of(experiment.workload, experiment.seed), experiment.longest)
+def _door(load: Load, seed: int, longest: int | None) -> Door:
+    """The door after all of the first seed's requests have come to it."""
+    door = Door(shapes_of(load, seed), longest)
     deque(door, maxlen=0)
-    return refused_caveats(door.refused, door.came, experiment.longest)
+    return door
 
 
 def _unstable(policies: Sequence[Policy], rates: Sequence[float], knees: Sequence[Knee]) -> tuple[Caveat, ...]:

@@ -29,11 +29,12 @@ from servewise.plan.sensitivity import CHANGES, Moved, moved
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic, typical
 from servewise.plan.weighing import Rejected, Weighed, admitted, server_of, weigh
-from servewise.plan.workers import Workers
+from servewise.plan.workers import Workers, worthwhile
 
 FINALISTS = 3
 STRETCH = 2_000  # requests
 SLOW, FAST = range(2)
+RUNS = 8  # of a candidate's search, about
 SCREENING = 0.03  # precision of the search on a stretch
 Progress = Callable[[int, int], None]
 Outcome = Weighed | Rejected
@@ -77,7 +78,8 @@ def find_plan(question: Question, processes: int = 1, progress: Progress | None 
     by = measure(priced=_any_price(question), rate_asked=question.rate_per_s is not None)
     stretch = typical(question.traffic, STRETCH)
     task = _Task(question=question, stretch=stretch)
-    with Workers(task, min(processes, len(question.candidates))) as workers:
+    simulated = RUNS * len(stretch.requests) * len(question.candidates) + len(question.traffic.requests)
+    with Workers(task, worthwhile(processes, simulated)) as workers:
         screened = _followed(workers.each(_screen, range(len(question.candidates))), len(question.candidates), progress)
         outcomes = dict(enumerate(screened))
         ratio = _verify(workers, task, outcomes, by)

@@ -16,7 +16,14 @@ S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 
+SMALL = 20_000  # requests
+
 _held: list[object] = []  # what a worker process was given when it began
+
+
+def worthwhile(processes: int, requests: int) -> int:
+    """As many of ``processes`` as ``requests`` to simulate are worth: starting some takes as long as ``SMALL``."""
+    return processes if requests > SMALL else 1
 
 
 class Workers(Generic[S]):
