@@ -118,13 +118,8 @@ def _chosen(files: Sequence[str], file: str, repository: str) -> list[str]:
 class HuggingFaceHub:
     """The hub at huggingface.co, through its own client, which reads the user's token and proxy settings."""
 
-    def __init__(self) -> None:
-        try:
-            import huggingface_hub
-        except ImportError:
-            hint = "pip install huggingface_hub"
-            raise InputError("downloading needs the package huggingface_hub", where="fetch", hint=hint) from None
-        self._client: Any = huggingface_hub
+    def __init__(self, client: Any = None) -> None:
+        self._client: Any = client or _client()
 
     def files(self, repository: str) -> list[str]:
         """The paths of a repository's files."""
@@ -148,3 +143,12 @@ class HuggingFaceHub:
             return InputError("is no repository on the hub, or a private one", where=repository)
         said = " ".join(str(error).split())[:160]
         return RunFailed(f"{repository}: the hub cannot be reached or failed ({type(error).__name__}: {said})")
+
+
+def _client() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        hint = "pip install huggingface_hub"
+        raise InputError("downloading needs the package huggingface_hub", where="fetch", hint=hint) from None
+    return huggingface_hub
