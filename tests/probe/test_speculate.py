@@ -1,0 +1,212 @@
+"""The speculation probe on a tiny checkpoint: what its figures must add up to, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from tests.engine.tiny import tiny_checkpoint
+
+from servewise.answer import Answer
+from servewise.ask.probe_speculate import probe_speculate
+from servewise.errors import InputError
+
+torch.set_num_threads(1)
+PROMPTS = ["the cat sat on the mat", "a model that is served", "1 2 3 4 5 1 2 3", "the dog ate the hat", "the mat"]
+SMALL: dict[str, Any] = {
+    "max_k": 2,
+    "batch": (1, 2),
+    "max_tokens": 12,
+    "repeats": 2,
+    "speed_prompts": 2,
+    "dtype": "float64",
+    "threads": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny random checkpoint."""
+    return str(tiny_checkpoint(tmp_path_factory.mktemp("tiny") / "model", layers=3))
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    """A file of five prompts."""
+    path = tmp_path / "prompts.txt"
+    path.write_text("\n".join(PROMPTS) + "\n")
+    return path
+
+
+def ask(model: str, prompts: Path, draft: str, **options: Any) -> Answer:
+    """The probe at its smallest."""
+    return probe_speculate(model, draft=draft, prompts=prompts, **(SMALL | options))
+
+
+@pytest.fixture(scope="module")
+def answer(model: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    """The probe with the first two of three layers as the draft."""
+    path = tmp_path_factory.mktemp("prompts") / "prompts.txt"
+    path.write_text("\n".join(PROMPTS))
+    return ask(model, path, "exit:2")
+
+
+def test_every_batch_and_length_has_a_row_and_plain_decoding_is_one(answer: Answer) -> None:
+    """Rows are batches x K from 0; K = 0 is 1 by definition, predicted and measured, with one token a step."""
+    rows = answer.result["rows"]
+
+    assert [(row["batch"], row["k"]) for row in rows] == [(b, k) for b in (1, 2) for k in (0, 1, 2)]
+    for row in rows[::3]:
+        assert row["speedup_predicted"] == row["speedup"] == row["tokens_per_verification"] == 1.0
+
+
+def test_in_float64_all_outputs_are_plain_decodings(answer: Answer) -> None:
+    """Greedy outputs are the same at every K and batch, and no caveat says otherwise."""
+    assert {row["identical_outputs"] for row in answer.result["rows"]} == {1.0}
+    assert "near-ties" not in {caveat.code for caveat in answer.caveats}
+
+
+def test_the_prediction_is_tokens_over_cost(answer: Answer) -> None:
+    """Predicted speed-up: tokens by the survival counts x plain step / (draft + verification), worked out again."""
+    survival = [row["survival"] for row in answer.result["acceptance_by_position"]]
+    for row in answer.result["rows"]:
+        plain = next(each for each in answer.result["rows"] if each["batch"] == row["batch"])
+        tokens = 1 + sum(survival[: row["k"]])
+
+        assert row["tokens_per_verification_predicted"] == pytest.approx(tokens)
+        gain = tokens * plain["verify_s"] / (row["draft_s"] + row["verify_s"])
+        assert row["speedup_predicted"] == pytest.approx(gain)
+
+
+def test_measured_tokens_come_near_the_counts(answer: Answer) -> None:
+    """Tokens a verification of the timed runs lie within the range that K allows and near those counted before."""
+    for row in answer.result["rows"]:
+        assert 1 <= row["tokens_per_verification"] <= row["k"] + 1
+
+
+def test_counts_hold_every_verification(answer: Answer) -> None:
+    """accepted <= reached <= offered <= asked, and a model draft always has a token to offer."""
+    for row in answer.result["acceptance_by_position"]:
+        assert row["accepted"] <= row["reached"] <= row["offered"] == row["asked"]
+        assert row["survival"] == pytest.approx(row["accepted"] / row["asked"], abs=0.1)
+
+
+def test_the_target_as_its_own_draft_is_always_accepted(model: str, prompts: Path) -> None:
+    """A draft model that is the target survives at every position, and every interval is exactly 1."""
+    result = ask(model, prompts, model, acceptance_only=True).result
+
+    assert [row["survival"] for row in result["acceptance_by_position"]] == [1.0, 1.0]
+    assert result["acceptance_by_position"][0]["ci95_survival"] == (1.0, 1.0)
+    assert "rows" not in result
+
+
+@pytest.mark.parametrize("draft", ["ngram", "ngram:1-2", "self:4", "self:3"])
+def test_other_drafts_are_surveyed_too(model: str, prompts: Path, draft: str) -> None:
+    """n-grams offer at most what is asked; fewer bits are surveyed like any model."""
+    found = ask(model, prompts, draft, batch=2, repeats=1).result
+
+    assert found["draft"] == draft
+    assert all(0 < row["speedup_predicted"] < 4 for row in found["rows"])
+
+
+def test_a_survey_goes_on_where_it_was_stopped(model: str, prompts: Path, tmp_path: Path) -> None:
+    """With its file, nothing is measured again: the answer is the same; a line cut off is measured again."""
+    part = tmp_path / "part.jsonl"
+    first = ask(model, prompts, "ngram", resume=part)
+    again = ask(model, prompts, "ngram", resume=part)
+    lines = part.read_text().splitlines(keepends=True)
+    part.write_text("".join(lines[:-1]) + lines[-1][: len(lines[-1]) // 2])
+    mended = ask(model, prompts, "ngram", resume=part)
+
+    assert again.dumps() == first.dumps()
+    assert len(part.read_text().splitlines()) == len(lines)
+    assert mended.result["acceptance_by_position"] == first.result["acceptance_by_position"]
+
+
+def test_another_surveys_file_is_refused(model: str, prompts: Path, tmp_path: Path) -> None:
+    """A file of other settings, or of no survey at all, is refused by name."""
+    part = tmp_path / "part.jsonl"
+    ask(model, prompts, "ngram", acceptance_only=True, resume=part)
+    with pytest.raises(InputError, match="max_k"):
+        ask(model, prompts, "ngram", acceptance_only=True, max_k=3, resume=part)
+    for text in ("hello\n", "[1]\n", '{"schema": 1}\n{"key": 3}\n', '{"a"'):
+        part.write_text(text + "\n")
+        with pytest.raises(InputError):
+            ask(model, prompts, "ngram", acceptance_only=True, resume=part)
+
+
+def test_prompts_may_be_conversations(model: str, tmp_path: Path) -> None:
+    """JSON lines of prompts and of messages are read, and their number is reported."""
+    path = tmp_path / "prompts.jsonl"
+    rows = [{"prompt": "the cat"}, {"messages": [{"role": "user", "content": "the dog"}], "id": 3}]
+    path.write_text("\n\n".join(map(json.dumps, rows)))
+
+    assert ask(model, path, "ngram", acceptance_only=True).result["prompts"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no prompt"),
+        ("{", "line 1: is no JSON"),
+        ('{"prompt": "a"}\n{"prompt": 3}', "line 2: prompt must be text"),
+        ('{"prompt": "a", "messages": []}', "either prompt or messages"),
+        ('{"messages": [{"role": "user"}]}', "role and a content"),
+        ('{"messages": []}', "must be a list"),
+        ("the cat " * 400, "prompt"),
+    ],
+)
+def test_prompts_that_cannot_be_read_are_refused(model: str, tmp_path: Path, text: str, said: str) -> None:
+    """Each with the file, the line and what is wrong; a prompt beyond the context too."""
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        ask(model, path, "ngram", acceptance_only=True)
+
+
+def test_a_prompt_file_that_is_no_text_is_refused(model: str, tmp_path: Path) -> None:
+    """Bytes, a folder and a missing file are one clear line."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    for name in ("bytes", "missing", "."):
+        with pytest.raises(InputError):
+            ask(model, tmp_path / name, "ngram")
+
+
+@pytest.mark.parametrize(
+    "draft", ["", "self", "self:5", "self:x", "exit:3", "exit:0", "ngram:4-2", "ngram:0-2", "none"]
+)
+def test_drafts_that_cannot_be_are_refused(model: str, prompts: Path, draft: str) -> None:
+    """Keywords without a number, bits and layers that cannot be, models that are not there."""
+    with pytest.raises(InputError):
+        ask(model, prompts, draft, acceptance_only=True)
+
+
+def test_a_draft_of_another_vocabulary_is_refused(model: str, prompts: Path, tmp_path: Path) -> None:
+    """Draft and target must have the same tokens."""
+    other = tiny_checkpoint(tmp_path / "other", layers=1, vocabulary=321)
+    with pytest.raises(InputError, match="vocabulary"):
+        ask(model, prompts, str(other))
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_k": 0}, {"max_tokens": 3}, {"batch": 0}, {"temperature": -1.0}, {"repeats": 0}, {"dtype": "int9"}]
+)
+def test_settings_out_of_range_are_refused(model: str, prompts: Path, options: dict[str, Any]) -> None:
+    """Each by its name."""
+    with pytest.raises(InputError):
+        ask(model, prompts, "ngram", **options)
+
+
+def test_an_emulated_draft_says_so(model: str, prompts: Path) -> None:
+    """3 bits have no kernel: the caveat says that the draft costs what the target costs."""
+    answer = ask(model, prompts, "self:3", acceptance_only=True)
+
+    assert "emulated-draft" in {caveat.code for caveat in answer.caveats}
+    assert math.isfinite(answer.result["acceptance_by_position"][0]["survival"])
