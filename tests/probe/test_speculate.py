@@ -12,11 +12,14 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from tests.cli.running import invoke
 from tests.engine.tiny import tiny_checkpoint
 
 from servewise.answer import Answer
 from servewise.ask.probe_speculate import probe_speculate
 from servewise.errors import InputError
+from servewise.report.figures import figures_of
+from servewise.report.tables import tables_of
 
 torch.set_num_threads(1)
 PROMPTS = ["the cat sat on the mat", "a model that is served", "1 2 3 4 5 1 2 3", "the dog ate the hat", "the mat"]
@@ -96,6 +99,34 @@ def test_counts_hold_every_verification(answer: Answer) -> None:
     for row in answer.result["acceptance_by_position"]:
         assert row["accepted"] <= row["reached"] <= row["offered"] == row["asked"]
         assert row["survival"] == pytest.approx(row["accepted"] / row["asked"], abs=0.1)
+
+
+def test_k_by_measured_acceptance_is_measured_too(answer: Answer) -> None:
+    """Each batch has the speed-up of K chosen round by round, with its interval from two repeats."""
+    for row in answer.result["by_batch"]:
+        assert row["adaptive_speedup"] > 0
+        assert row["ci95_adaptive_speedup"][0] <= row["adaptive_speedup"] <= row["ci95_adaptive_speedup"][1]
+
+
+def test_tables_and_figure_show_every_row(answer: Answer) -> None:
+    """The terminal's three tables hold a row a position, a batch and K, and a batch; the chart has its table."""
+    found = {table.title: table for table in tables_of(answer.command, answer.result)}
+
+    assert len(found["Acceptance by position"].cells) == SMALL["max_k"]
+    assert len(found["Speed-up by draft length"].cells) == 6
+    assert len(found["Best draft length by batch"].cells) == 2
+    assert [figure.title for figure in figures_of(answer)] == ["Speed-up by draft length"]
+
+
+def test_the_command_gives_one_json_document(model: str, prompts: Path) -> None:
+    """CONTRACT's envelope on stdout; wrong input is one line and exit code 2."""
+    asked = ["probe", "speculate", model, "--draft", "ngram", "--prompts", str(prompts), "--threads", "1"]
+    found = invoke(*asked, "--acceptance-only", "--max-k", "2", "--max-tokens", "8", "--json")
+    wrong = invoke(*asked[:4], "self:99", *asked[5:])
+
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["schema"] == "servewise.probe-speculate/1"
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
 
 
 def test_the_target_as_its_own_draft_is_always_accepted(model: str, prompts: Path) -> None:

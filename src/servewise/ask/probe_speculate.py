@@ -156,7 +156,7 @@ def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, 
     if scope.acceptance_only or not costs:
         return found
     rows = {lanes: _rows(each, counts, draws, findings) for lanes, each in costs.items()}
-    by_batch = [_best(costs[lanes], found_rows) for lanes, found_rows in rows.items()]
+    by_batch = [_best(costs[lanes], found_rows) | _adaptive(lanes, findings) for lanes, found_rows in rows.items()]
     return found | {
         "draft_cost": by_batch[0]["draft_cost"],
         "best_k": by_batch[0]["best_k"],
@@ -199,6 +199,7 @@ def _row(
         "k": row.k,
         "draft_s": costs.draft_s[row.k],
         "verify_s": costs.verify_s[row.k],
+        "draft_steps": costs.draft_s[row.k] / costs.verify_s[0],
         "verify_steps": costs.verify_s[row.k] / costs.verify_s[0],
         "tokens_per_verification_predicted": row.tokens_per_verification,
         "tokens_per_verification": tokens_per_verification(parts, costs.lanes),
@@ -222,6 +223,12 @@ def _best(costs: BatchCosts, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "best_k": best.k,
         "speedup": best.speedup,
     }
+
+
+def _adaptive(lanes: int, findings: Findings) -> dict[str, Any]:
+    """The speed-up where K followed the acceptance as it was measured, round by round."""
+    value, interval = paired_speedup(findings.adaptive[lanes], findings.speeds[lanes, 0])
+    return {"adaptive_speedup": value, "ci95_adaptive_speedup": interval}
 
 
 def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | None:

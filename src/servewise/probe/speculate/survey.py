@@ -13,12 +13,12 @@ from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.sampling_settings import SamplingSettings
 from servewise.engine.speculative.acceptance import AcceptanceCounts
 from servewise.engine.speculative.cached_model import CachedModel
-from servewise.engine.speculative.costs import RoundTimer
+from servewise.engine.speculative.costs import MeasuredCosts, RoundTimer
 from servewise.engine.speculative.decoder import Request, SpeculativeDecoder
-from servewise.engine.speculative.draft_length import FixedLength
+from servewise.engine.speculative.draft_length import DraftLength, FixedLength, MeasuredLength
 from servewise.probe.ops.machine import waited_s
 from servewise.probe.speculate.acceptance import counts_of, measure_acceptance, offer_chances, total
-from servewise.probe.speculate.costs import time_rounds
+from servewise.probe.speculate.costs import batch_costs, time_rounds
 from servewise.probe.speculate.draft_spec import DraftSpec, make_draft
 from servewise.probe.speculate.journal import Journal
 from servewise.probe.speculate.speed import measure_speed
@@ -43,11 +43,15 @@ class Scope:
 
 @dataclass(slots=True)
 class Findings:
-    """What was measured: counts by prompt; timed rounds by batch and visit; speeds by (batch, K) and repeat."""
+    """What was measured: counts by prompt; timed rounds by batch and visit; speeds by (batch, K) and repeat.
+
+    ``adaptive``: speeds by batch where K followed the measured acceptance.
+    """
 
     counts: list[AcceptanceCounts] = field(default_factory=list)
     rounds: dict[int, list[Any]] = field(default_factory=dict)
     speeds: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=dict)
+    adaptive: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 class Survey:
@@ -88,11 +92,12 @@ class Survey:
                 order = np.random.default_rng([self._scope.seed, 2, repeat, batch]).permutation(self._scope.max_k + 1)
                 for k in order.tolist():
                     yield self._speed_part(batch, k, repeat)
+                yield self._adaptive_part(batch, repeat)
 
     def _acceptance_part(self, start: int, slots: int) -> Part:
         def measure(_: Findings) -> Any:
             requests = self._requests(self._prompts[start : start + slots])
-            return measure_acceptance(self._decoder(self._scope.max_k, requests, slots), requests, slots)
+            return measure_acceptance(self._decoder(FixedLength(self._scope.max_k), requests, slots), requests, slots)
 
         def keep(findings: Findings, value: Any) -> None:
             findings.counts += [counts_of(rows) for rows in value]
@@ -120,21 +125,39 @@ class Survey:
 
     def _speed_part(self, batch: int, k: int, repeat: int) -> Part:
         def measure(_: Findings) -> Any:
-            few = self._prompts[: self._scope.speed_prompts]
-            requests = self._requests(_filled(few, 2 * batch if batch > 1 else 1))
-            return measure_speed(self._decoder(k, requests, batch), requests, batch)
+            requests = self._speed_requests(batch)
+            return measure_speed(self._decoder(FixedLength(k), requests, batch), requests, batch)
 
         def keep(findings: Findings, value: Any) -> None:
             findings.speeds.setdefault((batch, k), []).append(value)
 
         return Part(("speed", batch, k, repeat), measure, keep)
 
-    def _decoder(self, k: int, requests: Sequence[Request], slots: int) -> SpeculativeDecoder:
+    def _adaptive_part(self, batch: int, repeat: int) -> Part:
+        def measure(findings: Findings) -> Any:
+            costs = MeasuredCosts((batch_costs(batch, findings.rounds[batch], self._scope.max_k),))
+            requests = self._speed_requests(batch)
+            return measure_speed(
+                self._decoder(MeasuredLength(costs, self._scope.max_k), requests, batch), requests, batch
+            )
+
+        def keep(findings: Findings, value: Any) -> None:
+            findings.adaptive.setdefault(batch, []).append(value)
+
+        return Part(("adaptive", batch, repeat), measure, keep)
+
+    def _speed_requests(self, batch: int) -> list[Request]:
+        """The first prompts, two for each slot of a batch so that it is full for long."""
+        few = self._prompts[: self._scope.speed_prompts]
+        return self._requests(list(islice(cycle(few), max(len(few), 2 * batch if batch > 1 else 1))))
+
+    def _decoder(self, length: DraftLength, requests: Sequence[Request], slots: int) -> SpeculativeDecoder:
         capacity = self._capacity(requests, slots)
+        drafting = length != FixedLength(0)
         return SpeculativeDecoder(
             CachedModel(self._target, capacity, BLOCK_TOKENS, self._target.device),
-            make_draft(self._spec, self._model, capacity) if k else None,
-            FixedLength(k),
+            make_draft(self._spec, self._model, capacity) if drafting else None,
+            length,
             seed=self._scope.seed,
             waited=_waited,
         )
@@ -166,11 +189,6 @@ class Part:
     key: tuple[str | int, ...]
     measure: Callable[[Findings], Any]
     keep: Callable[[Findings, Any], None]
-
-
-def _filled(prompts: Sequence[tuple[int, ...]], least: int) -> list[tuple[int, ...]]:
-    """The prompts, over again until there are ``least``."""
-    return list(islice(cycle(prompts), max(least, len(prompts))))
 
 
 def _waited() -> float:

@@ -7,7 +7,19 @@ from typing import Any
 
 from servewise.report.reading import Row
 from servewise.report.table import Table
-from servewise.report.tables import bench, compare, plan, prefix, simulate, size, speculate, steptime, study, unknown
+from servewise.report.tables import (
+    bench,
+    compare,
+    plan,
+    prefix,
+    probe_speculate,
+    simulate,
+    size,
+    speculate,
+    steptime,
+    study,
+    unknown,
+)
 
 _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "size": size.tables,
@@ -19,6 +31,7 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "plan": plan.tables,
     "study": study.tables,
     "compare": compare.tables,
+    "probe-speculate": probe_speculate.tables,
 }
 
 
