@@ -24,6 +24,9 @@ TARGETS = "weights,kv,activations"
 @click.option("--grid", "grids", type=Several(TEXT), default=GRIDS, show_default=True, metavar="...")
 @click.option("--method", "methods", type=Several(TEXT), default="rtn,gptq", show_default=True, metavar="...")
 @click.option("--target", "targets", type=Several(TEXT), default=TARGETS, show_default=True, metavar="...")
+@click.option(
+    "--keys", type=Several(TEXT), default="channel,token", show_default=True, help="Keys share steps by this."
+)
 @click.option("--embeddings/--no-embeddings", help="Embedding and output tables too, not only the layers' matrices.")
 @click.option("--threshold", type=NUMBER, default=0.01, show_default=True, metavar="KL", help="Most KL allowed [nats].")
 @click.option("--dtype", default="float32", show_default=True, help="float64, float32 or bfloat16: what computes.")

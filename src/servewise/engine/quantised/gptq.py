@@ -70,12 +70,12 @@ def _greedy(weight_OI: Tensor, moment_II: Tensor, grid: Grid, how: Gptq) -> Quan
     order_I = order_I.to(weight_OI.device)
     factor_II = inverse_factor(moment_II[order_I][:, order_I], how.damping)
     steps = steps_of(in_groups(weight_OI, grid.group), grid)
-    rounding = _Rounding(weight_OI[:, order_I].clone(), steps, order_I.tolist(), grid)
+    rounding = _Rounding(weight_OI.T[order_I], steps, order_I.tolist(), grid)
     for start in range(0, inputs, BLOCK):
         end = min(start + BLOCK, inputs)
-        errors_OB = rounding.block(start, end, factor_II, refit=not how.act_order)
-        rounding.left_OI[:, end:] -= errors_OB @ factor_II[start:end, end:]
-    return QuantisedMatrix(grid, rounding.codes_OI, rounding.steps)
+        errors_BO = rounding.block(start, end, factor_II, refit=not how.act_order)
+        rounding.left_IO[end:] -= factor_II[start:end, end:].T @ errors_BO
+    return QuantisedMatrix(grid, rounding.codes_IO.T.contiguous(), rounding.steps)
 
 
 def inverse_factor(moment_II: Tensor, damping: float) -> Tensor:
@@ -94,32 +94,32 @@ def inverse_factor(moment_II: Tensor, damping: float) -> Tensor:
 
 
 class _Rounding:
-    """The weights not yet rounded, in the order of rounding, and what has been decided."""
+    """The weights not yet rounded, an input a row, in the order of rounding; and what has been decided."""
 
-    def __init__(self, left_OI: Tensor, steps: Steps, order: list[int], grid: Grid) -> None:
-        self.left_OI, self.order, self.grid = left_OI, order, grid
+    def __init__(self, left_IO: Tensor, steps: Steps, order: list[int], grid: Grid) -> None:
+        self.left_IO, self.order, self.grid = left_IO, order, grid
         self.steps = Steps(steps.scale.clone(), steps.offset.clone())
-        self.codes_OI = torch.empty(left_OI.shape, dtype=torch.int16, device=left_OI.device)
+        self.codes_IO = torch.empty(left_IO.shape, dtype=torch.int16, device=left_IO.device)
         self.group = min(grid.group or len(order), len(order))
 
     def block(self, start: int, end: int, factor_II: Tensor, *, refit: bool) -> Tensor:
         """Round the inputs from ``start`` to ``end``; their errors, each over the factor's diagonal."""
-        errors_OB = torch.empty_like(self.left_OI[:, start:end])
+        errors_BO = torch.empty_like(self.left_IO[start:end])
         for place in range(start, end):
             if refit and place % self.group == 0:
-                self._fit(place, start, end, errors_OB, factor_II)
-            errors_OB[:, place - start] = error_O = self._round(place, factor_II[place, place])
-            self.left_OI[:, place:end] -= torch.outer(error_O, factor_II[place, place:end])
-        return errors_OB
+                self._fit(place, start, end, errors_BO, factor_II)
+            errors_BO[place - start] = error_O = self._round(place, factor_II[place, place])
+            self.left_IO[place:end].addr_(factor_II[place, place:end], error_O, alpha=-1)
+        return errors_BO
 
-    def _fit(self, place: int, start: int, end: int, errors_OB: Tensor, factor_II: Tensor) -> None:
+    def _fit(self, place: int, start: int, end: int, errors_BO: Tensor, factor_II: Tensor) -> None:
         """Steps of the group that begins at ``place``, from its weights as they are by now."""
         last = min(place + self.group, len(self.order))
-        left = self.left_OI[:, place:last]
+        left_NO = self.left_IO[place:last]
         if last > end and place > start:
-            behind = errors_OB[:, : place - start] @ factor_II[start:place, end:last]
-            left = torch.cat((left[:, : end - place], left[:, end - place :] - behind), 1)
-        fitted = steps_of(left[:, None], self.grid)
+            behind = factor_II[start:place, end:last].T @ errors_BO[: place - start]
+            left_NO = torch.cat((left_NO[: end - place], left_NO[end - place :] - behind))
+        fitted = steps_of(left_NO.T[:, None], self.grid)
         self.steps.scale[:, place // self.group] = fitted.scale[:, 0]
         self.steps.offset[:, place // self.group] = fitted.offset[:, 0]
 
@@ -127,7 +127,7 @@ class _Rounding:
         index = self.order[place]
         group = index // self.group
         steps = Steps(self.steps.scale[:, group, 0], self.steps.offset[:, group, 0])
-        weight_O = self.left_OI[:, place]
+        weight_O = self.left_IO[place]
         codes_O = encode(weight_O, steps, self.grid)
-        self.codes_OI[:, index] = codes_O.to(torch.int16)
+        self.codes_IO[index] = codes_O.to(torch.int16)
         return (weight_O - decode(codes_O, steps, self.grid)) / diagonal
