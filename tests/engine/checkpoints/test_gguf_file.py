@@ -217,3 +217,28 @@ def test_a_folder_with_one_gguf_file_is_that_file(source: Path) -> None:
     (folder / "b.gguf").write_bytes(source.read_bytes())
     with pytest.raises(InputError, match="holds 2 GGUF files; give one"):
         load_checkpoint(folder)
+
+
+def test_a_turns_end_ends_a_reply_though_no_key_names_it(source: Path, tmp_path: Path) -> None:
+    """An instruct file whose eos is the end of a text also ends at its control token <|im_end|>, as in llama.cpp."""
+    rewritten(source, tmp_path / "early.gguf", {"tokenizer.ggml.eos_token_id": 0})
+
+    assert load_checkpoint(tmp_path / "early.gguf").config.end_tokens == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "begins"),
+    [
+        ({"tokenizer.ggml.add_bos_token": True}, True),
+        ({"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.pre": "llama-bpe"}, False),
+        ({"tokenizer.ggml.add_bos_token": None, "tokenizer.ggml.pre": "llama-bpe"}, True),
+        ({"tokenizer.ggml.add_bos_token": None, "tokenizer.ggml.pre": "gpt-2"}, False),
+    ],
+)
+def test_prompts_begin_as_the_file_or_its_kind_says(
+    metadata: dict[str, Any], begins: bool, source: Path, tmp_path: Path
+) -> None:
+    """add_bos_token decides; where it is missing, Llama 3's kind begins with the begin token and GPT-2's does not."""
+    tokenizer = GgufFile(rewritten(source, tmp_path / "x.gguf", metadata)).tokenizer()
+
+    assert tokenizer.prompt("the") == [1] * begins + tokenizer.encode("the")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from servewise.engine.checkpoints.gguf_header import GgufHeader
+from servewise.engine.checkpoints.gguf_tokenizer import CONTROL
 from servewise.engine.checkpoints.hf_config import checked
 from servewise.engine.checkpoints.rope import PLAIN, positive, rope_of_stretches
 from servewise.engine.config import DecoderConfig, RopeConfig
@@ -16,8 +17,10 @@ from servewise.modelspec.fields import MOST_LAYERS, Fields
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 SUPPORTED = "read are llama (Llama 2 and 3, Mistral, SmolLM2), qwen2 (and 2.5) and qwen3"
-# llama.cpp ends a reply at any of these; "eos" alone misses the end of a turn in some files.
 END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+# Control tokens that end a turn in the families read here; llama.cpp ends a reply at them whether or not a key above
+# names them (llama-vocab.cpp, special_eog_ids), since early instruct files name only the end of a text.
+TURN_ENDS = ("<|eot_id|>", "<|im_end|>")
 _LAYER = re.compile(r"blk\.(\d+)\..*")
 
 
@@ -58,7 +61,7 @@ def config_of_gguf(header: GgufHeader, stretches: np.ndarray | None, *, name: st
         qk_norm=architecture == "qwen3",
         window_tokens=window,
         begin_token=_tokens(header, ("bos_token_id",), table.shape[0])[0],
-        end_tokens=tuple(each for each in _tokens(header, END_KEYS, table.shape[0]) if each is not None),
+        end_tokens=_ends(header, table.shape[0]),
     )
     fields.check()
     return checked(_consistent(decoder, header), header.where)
@@ -106,6 +109,15 @@ def _tokens(header: GgufHeader, keys: tuple[str, ...], vocabulary: int) -> list[
         name = f"tokenizer.ggml.{key}"
         found[fields.count(name, least=0, most=vocabulary - 1) if fields.has(name) else None] = None
     return list(found)
+
+
+def _ends(header: GgufHeader, vocabulary: int) -> tuple[int, ...]:
+    named = [each for each in _tokens(header, END_KEYS, vocabulary) if each is not None]
+    texts, kinds = (header.metadata.get(f"tokenizer.ggml.{key}") for key in ("tokens", "token_type"))
+    if not isinstance(texts, list) or not isinstance(kinds, list):
+        return tuple(named)
+    places = [texts.index(each) for each in TURN_ENDS if each in texts]
+    return tuple(dict.fromkeys((*named, *(each for each in places if kinds[each : each + 1] == [CONTROL]))))
 
 
 def _consistent(config: DecoderConfig, header: GgufHeader) -> DecoderConfig:

@@ -96,12 +96,18 @@ def backend_of(settings: Mapping[str, Any], where: str) -> Tokenizer:
     tokenizer = builders[model](settings, vocabulary, where)
     tokenizer.add_special_tokens(_added(tokens, kinds, (UNKNOWN, CONTROL), special=True))
     tokenizer.add_tokens(_added(tokens, kinds, (USER_DEFINED,), special=False))
-    if settings.get("add_bos_token", model == "llama") is True:
+    if _begins(settings):
         begin = _token(settings.get("bos_token_id"), "bos_token_id", tokens, where)
         tokenizer.post_processor = processors.TemplateProcessing(
             single=[tokens[begin], "$A"], special_tokens=[(tokens[begin], begin)]
         )
     return tokenizer
+
+
+def _begins(settings: Mapping[str, Any]) -> bool:
+    """Whether a text begins with the begin token; where the file is silent, as llama.cpp has it for its kind."""
+    usual = settings.get("model") == "llama" or settings.get("pre") in WHOLE_PIECES
+    return settings.get("add_bos_token", usual and "bos_token_id" in settings) is True
 
 
 def _added(tokens: Sequence[str], kinds: Sequence[Any], wanted: Sequence[int], *, special: bool) -> list[AddedToken]:
