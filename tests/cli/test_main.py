@@ -12,6 +12,7 @@ import pytest
 from tests.cli.running import invoke, process, workload
 
 from servewise import __version__
+from servewise.ask.run import run_answer
 from servewise.cli import demo
 from servewise.cli.main import COMMANDS
 
@@ -124,19 +125,23 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert running.returncode == 141
 
 
-def test_interrupt_is_130_without_a_traceback(tmp_path: Path) -> None:
-    """Ctrl-C during a long run: one line, exit code 130."""
-    asked = ["simulate", "llama-2-13b", "--accelerator", "a100-80gb", "--workload", "azure-conv", "--seeds", "1"]
+def test_interrupt_is_130_and_what_ran_is_kept(tmp_path: Path) -> None:
+    """Ctrl-C once the first row has run: one line, exit code 130, and that row's run directory is whole."""
+    asked = ["simulate", "llama-2-13b", "--accelerator", "a100-80gb", "--workload", "azure-conv", "--run-dir", "kept"]
     asked += ["--rate", "0.5,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "--processes", "1"]
     command = [sys.executable, "-m", "servewise", *asked]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
-        time.sleep(2.5)
+        first = tmp_path / "kept" / "continuous-0.5"
+        while not first.exists():
+            assert running.poll() is None
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        out, words = running.communicate(timeout=60)
+        out, words = running.communicate(timeout=120)
 
     assert running.returncode == 130
     assert words.strip() == "servewise: interrupted"
     assert out == ""
+    assert len(run_answer(first).result["rows"]) == 1
 
 
 def test_module_runs_like_the_script() -> None:
