@@ -20,6 +20,10 @@ class Tokenizer(Protocol):
         """Token ids of ``text``, special tokens in it recognised, none added."""
         ...
 
+    def prompt(self, text: str) -> list[int]:
+        """Token ids of a plain prompt, with what the model is trained to see around one (Llama's begin token)."""
+        ...
+
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of ``tokens``, special ones left out."""
         ...
