@@ -226,6 +226,16 @@ def test_a_draft_of_another_vocabulary_is_refused(model: str, prompts: Path, tmp
         ask(model, prompts, str(other))
 
 
+def test_a_draft_with_another_tokenizer_is_refused(model: str, prompts: Path, tmp_path: Path) -> None:
+    """As many tokens are not the same tokens: a draft that cuts the prompts otherwise is refused."""
+    other = tiny_checkpoint(tmp_path / "other", layers=1)
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    tokenizer["model"]["merges"] = []
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(InputError, match="other tokens"):
+        ask(model, prompts, str(other))
+
+
 @pytest.mark.parametrize(
     "options", [{"max_k": 0}, {"max_tokens": 3}, {"batch": 0}, {"temperature": -1.0}, {"repeats": 0}, {"dtype": "int9"}]
 )

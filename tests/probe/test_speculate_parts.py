@@ -13,7 +13,7 @@ import numpy as np
 from servewise.engine.speculative.acceptance import AcceptanceCounts
 from servewise.engine.speculative.costs import BatchCosts, MeasuredCosts
 from servewise.probe.speculate.acceptance import ci95, offer_chances, resampled, total
-from servewise.probe.speculate.costs import batch_costs, offered
+from servewise.probe.speculate.costs import batch_costs, offered, resampled_costs
 from servewise.probe.speculate.draft_spec import parse_draft
 from servewise.probe.speculate.prediction import predicted, turn_to_loss
 from servewise.probe.speculate.speed import identical_share, paired_speedup, rate, tokens_per_verification
@@ -109,6 +109,16 @@ def test_disturbed_rounds_do_not_count() -> None:
 
     assert costs.verify_s == pytest.approx((1.0, 2.0))
     assert costs.draft_s == pytest.approx((0.0, 0.1))
+
+
+def test_costs_are_drawn_anew_by_visit() -> None:
+    """Two visits of 1 s and 3 s give means of 1, 2 or 3 s, half of them 2; one visit gives itself."""
+    visits = [[[0, 0.0, seconds, 0.0]] * 4 for seconds in (1.0, 3.0)]
+    drawn = [each.verify_s[0] for each in resampled_costs(1, visits, 0, 400, seed=0)]
+
+    assert set(drawn) == {1.0, 2.0, 3.0}
+    assert drawn.count(2.0) == pytest.approx(200, abs=50)
+    assert {each.verify_s[0] for each in resampled_costs(1, visits[:1], 0, 9, seed=0)} == {1.0}
 
 
 def test_costs_lie_between_those_of_measured_batches() -> None:

@@ -15,7 +15,7 @@ from servewise.answer import Answer
 from servewise.ask.numbers import finite, whole, wholes
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
-from servewise.engine.checkpoint import load_checkpoint
+from servewise.engine.checkpoint import Checkpoint, load_checkpoint
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.decoder.load import load_decoder
 from servewise.engine.speculative.acceptance import AcceptanceCounts
@@ -24,17 +24,19 @@ from servewise.errors import InputError
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
 from servewise.probe.speculate.acceptance import ci95, resampled, total
-from servewise.probe.speculate.costs import batch_costs, disturbed_share
+from servewise.probe.speculate.costs import batch_costs, disturbed_share, resampled_costs
 from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
 from servewise.probe.speculate.journal import Journal
 from servewise.probe.speculate.prediction import predicted, turn_to_loss
-from servewise.probe.speculate.prompts import encode_prompts, read_prompts
+from servewise.probe.speculate.prompts import Prompt, encode_prompts, read_prompts
 from servewise.probe.speculate.speed import identical_share, paired_speedup, tokens_per_verification
+from servewise.probe.speculate.stopwatch import stopwatch_for
 from servewise.probe.speculate.survey import Findings, Scope, Survey
 from servewise.techniques.speculation import SpeculationRow, best_row
 
 Progress = Callable[[int, int], None]
-MOST_K, MOST_BATCH, MOST_PROMPTS = 32, 512, 10_000
+MOST_K, MOST_BATCH, MOST_PROMPTS, MOST_COMPARED = 32, 512, 10_000, 32
+SHARE = "draft and target must share their tokenizer"
 DISTURBED_SHARE = 0.5
 
 
@@ -79,18 +81,26 @@ def probe_speculate(
     checkpoint = load_checkpoint(model)
     tokens = encode_prompts(texts[:MOST_PROMPTS], checkpoint.tokenizer())
     target = load_decoder(checkpoint, dtype=dtype_named(dtype), device=device)
-    small = draft_model(
-        spec, target, lambda name: load_decoder(load_checkpoint(name), dtype=target.dtype, device=device)
-    )
+    small = draft_model(spec, target, lambda name: _other(name, texts, checkpoint, target.dtype, device))
     journal = Journal(None if resume is None else Path(resume), _question(model, spec, scope, dtype, machine, tokens))
-    findings = Survey(target, spec, small, tokens, scope, journal).run(progress)
+    stopwatch = stopwatch_for(machine)
+    findings = Survey(target, spec, small, tokens, scope, journal, stopwatch).run(progress)
     costs = {lanes: batch_costs(lanes, found, scope.max_k) for lanes, found in findings.rounds.items()}
     return Answer(
         command="probe-speculate",
         conditions=_conditions(target, checkpoint.stored, spec, scope, machine, dtype, tokens, Path(prompts).name),
         result=_result(spec, scope, findings, costs),
-        caveats=_caveats(spec, target.dtype, findings),
+        caveats=_caveats(spec, target.dtype, findings, on_core=stopwatch.on_core),
     )
+
+
+def _other(name: str, texts: Sequence[Prompt], target: Checkpoint, dtype: torch.dtype, device: str) -> Decoder:
+    """The draft model called ``name``; raises InputError where its tokens are not the target's."""
+    checkpoint = load_checkpoint(name)
+    plain = [each if isinstance(each, str) else each[-1]["content"] for each in texts[:MOST_COMPARED]]
+    if encode_prompts(plain, checkpoint.tokenizer()) != encode_prompts(plain, target.tokenizer()):
+        raise InputError("reads the prompts as other tokens than the target does", where=name, hint=SHARE)
+    return load_decoder(checkpoint, dtype=dtype, device=device)
 
 
 def _temperature(value: float) -> float:
@@ -155,7 +165,7 @@ def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, 
     }
     if scope.acceptance_only or not costs:
         return found
-    rows = {lanes: _rows(each, counts, draws, findings) for lanes, each in costs.items()}
+    rows = {lanes: _rows(each, counts, draws, findings, scope.seed) for lanes, each in costs.items()}
     by_batch = [_best(costs[lanes], found_rows) | _adaptive(lanes, findings) for lanes, found_rows in rows.items()]
     return found | {
         "draft_cost": by_batch[0]["draft_cost"],
@@ -176,9 +186,11 @@ def _positions(counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts]) -> l
 
 
 def _rows(
-    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings
+    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings, seed: int
 ) -> list[dict[str, Any]]:
-    spread = [predicted(each, costs) for each in draws]
+    visits = findings.rounds[costs.lanes]
+    others = resampled_costs(costs.lanes, visits, len(costs.verify_s) - 1, len(draws), seed)
+    spread = [predicted(each, other) for each, other in zip(draws, others, strict=True)]
     plain = findings.speeds[costs.lanes, 0]
     return [
         _row(costs, row, [each[row.k].speedup for each in spread], findings.speeds[costs.lanes, row.k], plain)
@@ -243,7 +255,7 @@ def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | Non
     return found
 
 
-def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings) -> tuple[Caveat, ...]:
+def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings, *, on_core: bool) -> tuple[Caveat, ...]:
     found = []
     if is_emulated(spec, dtype):
         message = f"{spec.text} has the values of its bits but no kernel here: it costs what the target costs"
@@ -255,6 +267,9 @@ def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings) -> tuple[C
     if shares and max(shares) > DISTURBED_SHARE:
         message = f"other programs held up {max(shares):.0%} of the timed rounds"
         found.append(Caveat("disturbed", message, "measure on an idle machine, or with --threads 1"))
+    if on_core and findings.rounds:
+        message = "times are those on the core: what the one thread waited for it, others being there, is taken off"
+        found.append(Caveat("time-on-core", message, "on an idle machine the two are the same"))
     found += _ties(findings)
     return tuple(found)
 

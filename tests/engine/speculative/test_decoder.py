@@ -198,6 +198,14 @@ def test_a_lane_with_broken_logits_fails_alone() -> None:
     assert [mixed[0], mixed[2]] == good
 
 
+def test_a_draft_that_breaks_costs_only_its_drafts() -> None:
+    """Where the draft's logits are not numbers it proposes nothing more; the target's tokens are as ever."""
+    small = ModelDraft("small", CachedModel(HistoryModel(broken=6), ROOM, 4))
+    requests = [Request((1, place), GREEDY) for place in range(VOCABULARY)]
+
+    assert outputs(decoder(small, 3), requests, 3) == [alone([1, place]) for place in range(VOCABULARY)]
+
+
 def test_every_block_is_free_again() -> None:
     """After a run, target and draft hold no block."""
     target, small = (CachedModel(HistoryModel(noise), 256, 4) for noise in (0.0, 0.5))

@@ -26,6 +26,7 @@ class ModelDraft:
         self._name = name
         self._cached = cached
         self._rngs: dict[int, np.random.Generator] = {}
+        self._broken: set[int] = set()
 
     @property
     def name(self) -> str:
@@ -56,10 +57,14 @@ class ModelDraft:
             chunks = [self._next_chunk(each) for each in running]
             for each, logits_NV in zip(running, self._cached.extend(chunks), strict=True):
                 each.take(logits_NV, self._rngs[each.lane.serial])
+        self._broken |= {each.lane.serial for each in drafts if each.broken}
         return [each.proposal() for each in drafts]
 
     def release(self, lane: Lane) -> None:
-        """Give back its room."""
+        """Give back its room, without the not-a-numbers of a draft that broke."""
+        if lane.serial in self._broken:
+            self._cached.clear(lane.serial)
+            self._broken.remove(lane.serial)
         self._cached.release(lane.serial)
         del self._rngs[lane.serial]
 
@@ -75,13 +80,14 @@ class _Drafting:
     def __init__(self, lane: Lane, length: int) -> None:
         self.lane, self.length = lane, length
         self.tokens: list[int] = []
+        self.broken = False
         self._rows: list[Tensor] = []
         self._certain = lane.settings.greedy and not lane.settings.penalised
 
     def take(self, logits_NV: Tensor, rng: np.random.Generator) -> None:
         """Choose the next token; logits that are not finite end the draft, which the target then goes on without."""
         if not torch.isfinite(logits_NV).all():
-            self.length = len(self.tokens)
+            self.length, self.broken = len(self.tokens), True
             return
         if self._certain:
             self.tokens.append(int(logits_NV[-1].argmax()))

@@ -39,6 +39,16 @@ def batch_costs(lanes: int, visits: Sequence[Sequence[Sequence[float]]], max_k: 
     return BatchCosts(lanes, drafts, tuple(fmean(each.verify_s for each in found) for found in by_k))
 
 
+def resampled_costs(
+    lanes: int, visits: Sequence[Sequence[Sequence[float]]], max_k: int, draws: int, seed: int
+) -> list[BatchCosts]:
+    """``draws`` costs over visits drawn anew with replacement: how far the timings themselves are known."""
+    picks = np.random.default_rng([seed, 3, lanes]).integers(len(visits), size=(draws, len(visits)))
+    chosen = [tuple(sorted(row)) for row in picks.tolist()]
+    known = {pick: batch_costs(lanes, [visits[place] for place in pick], max_k) for pick in set(chosen)}
+    return [known[pick] for pick in chosen]
+
+
 def _standing(times: Sequence[RoundTime]) -> list[RoundTime]:
     kept = undisturbed([each.draft_s + each.verify_s for each in times], [each.waited_s for each in times])
     return [times[place] for place in kept]

@@ -16,12 +16,12 @@ from servewise.engine.speculative.cached_model import CachedModel
 from servewise.engine.speculative.costs import MeasuredCosts, RoundTimer
 from servewise.engine.speculative.decoder import Request, SpeculativeDecoder
 from servewise.engine.speculative.draft_length import DraftLength, FixedLength, MeasuredLength
-from servewise.probe.ops.machine import waited_s
 from servewise.probe.speculate.acceptance import counts_of, measure_acceptance, offer_chances, total
 from servewise.probe.speculate.costs import batch_costs, time_rounds
 from servewise.probe.speculate.draft_spec import DraftSpec, make_draft
 from servewise.probe.speculate.journal import Journal
 from servewise.probe.speculate.speed import measure_speed
+from servewise.probe.speculate.stopwatch import Stopwatch
 
 BLOCK_TOKENS = 16
 Progress = Callable[[int, int], None]
@@ -65,9 +65,10 @@ class Survey:
         prompts: Sequence[tuple[int, ...]],
         scope: Scope,
         journal: Journal,
+        stopwatch: Stopwatch,
     ) -> None:
         self._target, self._spec, self._model, self._prompts = target, spec, model, prompts
-        self._scope, self._journal = scope, journal
+        self._scope, self._journal, self._stopwatch = scope, journal, stopwatch
 
     def run(self, progress: Progress | None = None) -> Findings:
         """All parts, those in the journal taken from there."""
@@ -114,7 +115,8 @@ class Survey:
                 make_draft(self._spec, self._model, capacity),
                 requests,
                 rng=rng,
-                waited=_waited,
+                clock=self._stopwatch.clock,
+                waited=self._stopwatch.waited,
             )
             return time_rounds(timer, offer_chances(total(findings.counts), self._scope.max_k), rng)
 
@@ -159,7 +161,8 @@ class Survey:
             make_draft(self._spec, self._model, capacity) if drafting else None,
             length,
             seed=self._scope.seed,
-            waited=_waited,
+            clock=self._stopwatch.clock,
+            waited=self._stopwatch.waited,
         )
 
     def _capacity(self, requests: Sequence[Request], slots: int) -> int:
@@ -189,7 +192,3 @@ class Part:
     key: tuple[str | int, ...]
     measure: Callable[[Findings], Any]
     keep: Callable[[Findings, Any], None]
-
-
-def _waited() -> float:
-    return waited_s() or 0.0
