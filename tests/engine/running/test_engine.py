@@ -231,6 +231,26 @@ def test_a_step_that_failed_can_be_tried_again() -> None:
     assert engine.pool.counts() == (20, 0, 0)
 
 
+def test_a_request_cancelled_after_a_failed_step_stays_cancelled() -> None:
+    """A static batch's first step fails, one member is cancelled, the step is tried again: it gets no token."""
+    model = FakeModel()
+    engine = engine_of(Static(2), model)
+    handles = [engine.submit([1], greedy(3)), engine.submit([2], greedy(9))]
+    sound = model.step
+    model.step = _broken  # type: ignore[method-assign, assignment]
+    with pytest.raises(MemoryError):
+        engine.step()
+    model.step = sound  # type: ignore[method-assign]
+    engine.cancel(1)
+    engine.run_until_idle()
+
+    assert [each.status for each in handles] == [COMPLETED, CANCELLED]
+    assert handles[1].output == []
+    assert handles[0].end_s == 3.0
+    assert list(engine.requests.id) == [1, 0]
+    assert engine.pool.counts() == (64, 0, 0)
+
+
 def _broken(*_: object) -> object:
     raise MemoryError
 

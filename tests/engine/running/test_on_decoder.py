@@ -82,7 +82,7 @@ def greedy_alone(model: Decoder, prompt: list[int], tokens: int) -> list[int]:
     return so_far[len(prompt) :]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(prompts(), sampled), min_size=1, max_size=7), policies, st.integers(13, 30))
 def test_replies_do_not_depend_on_the_batch(
     model: Decoder, asked: list[tuple[list[int], SamplingSettings]], policy: Policy, blocks: int
@@ -103,17 +103,18 @@ def test_replies_do_not_depend_on_the_batch(
 
 @pytest.mark.parametrize("policy", [Continuous(4, 64, prefix_cache=True), Continuous(4, 64), Static(4)], ids=repr)
 def test_a_request_that_breaks_the_network_breaks_alone(policy: Policy, tmp_path: Any) -> None:
-    """Token 7's embedding is NaN: its request fails, its neighbours' replies are right, and so is every reply that
+    """A token's embedding is NaN: its request fails, its neighbours' replies are right, and so is every reply that
     comes to lie in the blocks it left."""
     torch.set_num_threads(1)
     model = load_decoder(load_checkpoint(tiny_checkpoint(tmp_path)), dtype=torch.float64)
-    sound = [[10 + index, 20, 30, 40 + index] * 2 for index in range(7)]
+    sound = [[10 + index, 20, 30, 40 + index, 60] * 3 for index in range(7)]
+    sound = [prompt[: 5 + index] for index, prompt in enumerate(sound)]  # so that some are padded beside others
     want = [greedy_alone(model, prompt, 6) for prompt in sound]
-    assert not any(7 in reply for reply in want)
-    model.embedding_VE[7] = torch.nan
+    poison = next(token for token in range(70, VOCABULARY) if not any(token in reply for reply in want))
+    model.embedding_VE[poison] = torch.nan
     engine = Engine(model, policy, blocks=20, block_tokens=BLOCK)
     greedy = SamplingSettings(max_tokens=6, temperature=0.0, seed=0)
-    broken = engine.submit([50, 7, 51, 52, 53, 54, 55, 56, 57], greedy)
+    broken = engine.submit([50, poison, 51, 52, 53, 54, 55, 56, 57], greedy)
     handles = [engine.submit(prompt, greedy) for prompt in sound]
     engine.run_until_idle()
 

@@ -36,7 +36,7 @@ each_setting = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(each_setting, min_size=1, max_size=8), st.integers(0, 2**32), st.sampled_from([20, 3000]))
 def test_a_row_is_chosen_as_if_alone(each: list[SamplingSettings], seed: int, vocabulary: int) -> None:
     """Token and log probabilities of each row in a batch equal, bit by bit, those of that row in a batch of one."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from servewise.engine.sampling.narrow import few_left, narrow_draw
 from servewise.engine.sampling.penalties import History, penalised
-from servewise.engine.sampling.probabilities import draw, probabilities
+from servewise.engine.sampling.probabilities import distribution, draw
 from servewise.engine.sampling_settings import SamplingSettings
+
+CANDIDATES = (64, 1024)  # most draws are among so few tokens
 
 
 class Row(NamedTuple):
@@ -42,12 +46,13 @@ def sample(logits_RV: Tensor, rows: Sequence[Row]) -> list[Choice | None]:
     """The token of each row; None for a row whose logits hold NaN or +inf, or nothing finite. No row sees another."""
     if not rows:
         return []
-    sound = torch.isfinite(logits_RV.amax(-1)).tolist()
+    best = logits_RV.max(-1)
+    sound = torch.isfinite(best.values).tolist()
     if not all(sound):
         return _among_sound(logits_RV, rows, sound)
     if logits_RV.dtype not in (torch.float32, torch.float64):
         logits_RV = logits_RV.float()
-    tokens = _tokens(logits_RV, rows)
+    tokens = _tokens(logits_RV, rows, best.indices.tolist())
     return _with_logprobs(logits_RV, rows, tokens)
 
 
@@ -59,22 +64,52 @@ def _among_sound(logits_RV: Tensor, rows: Sequence[Row], sound: Sequence[bool]) 
     return chosen
 
 
-def _tokens(logits_RV: Tensor, rows: Sequence[Row]) -> list[int]:
-    random = [row for row, each in enumerate(rows) if not each.settings.greedy]
-    if len(random) == len(rows):
-        return _random_tokens(logits_RV, rows)
-    settings = [each.settings for each in rows]
-    tokens: list[int] = penalised(logits_RV, settings, [each.history for each in rows]).argmax(-1).tolist()
-    if random:
-        drawn = _random_tokens(logits_RV[random], [rows[row] for row in random])
-        for row, token in zip(random, drawn, strict=True):
-            tokens[row] = token
-    return tokens
+def _tokens(logits_RV: Tensor, rows: Sequence[Row], best: list[int]) -> list[int]:
+    """The tokens; ``best`` are the most likely ones, right already for a greedy row without penalties."""
+    choosing = [row for row, each in enumerate(rows) if each.settings.penalised or not each.settings.greedy]
+    if not choosing:
+        return best
+    chosen = [rows[row] for row in choosing]
+    settings = [each.settings for each in chosen]
+    some_RV = logits_RV if len(chosen) == len(rows) else logits_RV[choosing]
+    some_RV = penalised(some_RV, settings, [each.history for each in chosen])
+    uniforms = [0.0 if each.settings.greedy else each.rng.random() for each in chosen]
+    for row, token in zip(choosing, _drawn(some_RV, settings, uniforms), strict=True):
+        best[row] = token
+    return best
 
 
-def _random_tokens(logits_RV: Tensor, rows: Sequence[Row]) -> list[int]:
-    settings, histories = [each.settings for each in rows], [each.history for each in rows]
-    return draw(probabilities(logits_RV, settings, histories), [each.rng.random() for each in rows])
+def _drawn(logits_RV: Tensor, settings: Sequence[SamplingSettings], uniforms: Sequence[float]) -> list[int]:
+    """Draw for each row among few candidates, then more, then all: how far a row goes depends on it alone."""
+    tokens: list[int | None] = [None] * len(settings)
+    for candidates in CANDIDATES:
+        open_rows = [row for row, token in enumerate(tokens) if token is None and few_left(settings[row])]
+        if not open_rows or candidates >= logits_RV.shape[-1]:
+            break
+        _fill(tokens, open_rows, logits_RV, settings, uniforms, partial(narrow_draw, candidates=candidates))
+    open_rows = [row for row, token in enumerate(tokens) if token is None]
+    if open_rows:
+        _fill(tokens, open_rows, logits_RV, settings, uniforms, _wide_draw)
+    return [token for token in tokens if token is not None]
+
+
+def _fill(
+    tokens: list[int | None],
+    rows: Sequence[int],
+    logits_RV: Tensor,
+    settings: Sequence[SamplingSettings],
+    uniforms: Sequence[float],
+    drawn: Callable[[Tensor, list[SamplingSettings], list[float]], Sequence[int | None]],
+) -> None:
+    """Put what ``drawn`` finds for ``rows`` into ``tokens``."""
+    chosen_RV = logits_RV if len(rows) == len(logits_RV) else logits_RV[rows]
+    found = drawn(chosen_RV, [settings[row] for row in rows], [uniforms[row] for row in rows])
+    for row, token in zip(rows, found, strict=True):
+        tokens[row] = token
+
+
+def _wide_draw(logits_RV: Tensor, settings: list[SamplingSettings], uniforms: list[float]) -> list[int]:
+    return draw(distribution(logits_RV, settings), uniforms)
 
 
 def _with_logprobs(logits_RV: Tensor, rows: Sequence[Row], tokens: Sequence[int]) -> list[Choice | None]:
