@@ -31,7 +31,7 @@ def main() -> None:
     asked = vars(parser.parse_args())
     answer = probe_speculate(asked.pop("model"), prompts=PROMPTS, **asked)
     rows = answer.result["rows"]
-    table(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+    table(COLUMNS, [[row.get(name, "") for name in COLUMNS] for row in rows])
     for each in answer.result["by_batch"]:
         print({name: round(value, 3) for name, value in each.items() if isinstance(value, (int, float))})
     print("turn to loss:", answer.result["turn_to_loss"])

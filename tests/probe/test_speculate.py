@@ -191,7 +191,7 @@ def test_prompts_may_be_conversations(model: str, tmp_path: Path) -> None:
         ('{"prompt": "a", "messages": []}', "either prompt or messages"),
         ('{"messages": [{"role": "user"}]}', "role and a content"),
         ('{"messages": []}', "must be a list"),
-        ("the cat " * 400, "prompt"),
+        ("the cat\n" + "the cat " * 400, "prompt 2 has"),
     ],
 )
 def test_prompts_that_cannot_be_read_are_refused(model: str, tmp_path: Path, text: str, said: str) -> None:
@@ -243,6 +243,14 @@ def test_settings_out_of_range_are_refused(model: str, prompts: Path, options: d
     """Each by its name."""
     with pytest.raises(InputError):
         ask(model, prompts, "ngram", **options)
+
+
+def test_sampled_outputs_are_not_compared(model: str, prompts: Path) -> None:
+    """At a temperature outputs differ by design: no share of identical ones is told, and no caveat."""
+    answer = ask(model, prompts, "exit:2", temperature=1.0, batch=2, repeats=1)
+
+    assert all("identical_outputs" not in row for row in answer.result["rows"])
+    assert "near-ties" not in {caveat.code for caveat in answer.caveats}
 
 
 def test_an_emulated_draft_says_so(model: str, prompts: Path) -> None:

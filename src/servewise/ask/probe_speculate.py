@@ -28,7 +28,7 @@ from servewise.probe.speculate.costs import batch_costs, disturbed_share, resamp
 from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
 from servewise.probe.speculate.journal import Journal
 from servewise.probe.speculate.prediction import predicted, turn_to_loss
-from servewise.probe.speculate.prompts import Prompt, encode_prompts, read_prompts
+from servewise.probe.speculate.prompts import Prompt, encode_prompts, read_prompts, refuse_long
 from servewise.probe.speculate.speed import identical_share, paired_speedup, tokens_per_verification
 from servewise.probe.speculate.stopwatch import stopwatch_for
 from servewise.probe.speculate.survey import Findings, Scope, Survey
@@ -80,6 +80,7 @@ def probe_speculate(
     texts = read_prompts(Path(prompts))
     checkpoint = load_checkpoint(model)
     tokens = encode_prompts(texts[:MOST_PROMPTS], checkpoint.tokenizer())
+    refuse_long(tokens, checkpoint.config.max_context_tokens, str(prompts))
     target = load_decoder(checkpoint, dtype=dtype_named(dtype), device=device)
     small = draft_model(spec, target, lambda name: _other(name, texts, checkpoint, target.dtype, device))
     journal = Journal(None if resume is None else Path(resume), _question(model, spec, scope, dtype, machine, tokens))
@@ -90,7 +91,7 @@ def probe_speculate(
         command="probe-speculate",
         conditions=_conditions(target, checkpoint.stored, spec, scope, machine, dtype, tokens, Path(prompts).name),
         result=_result(spec, scope, findings, costs),
-        caveats=_caveats(spec, target.dtype, findings, on_core=stopwatch.on_core),
+        caveats=_caveats(spec, target.dtype, findings, greedy=scope.temperature == 0, on_core=stopwatch.on_core),
     )
 
 
@@ -165,7 +166,7 @@ def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, 
     }
     if scope.acceptance_only or not costs:
         return found
-    rows = {lanes: _rows(each, counts, draws, findings, scope.seed) for lanes, each in costs.items()}
+    rows = {lanes: _rows(each, counts, draws, findings, scope) for lanes, each in costs.items()}
     by_batch = [_best(costs[lanes], found_rows) | _adaptive(lanes, findings) for lanes, found_rows in rows.items()]
     return found | {
         "draft_cost": by_batch[0]["draft_cost"],
@@ -186,14 +187,15 @@ def _positions(counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts]) -> l
 
 
 def _rows(
-    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings, seed: int
+    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings, scope: Scope
 ) -> list[dict[str, Any]]:
     visits = findings.rounds[costs.lanes]
-    others = resampled_costs(costs.lanes, visits, len(costs.verify_s) - 1, len(draws), seed)
+    others = resampled_costs(costs.lanes, visits, scope.max_k, len(draws), scope.seed)
     spread = [predicted(each, other) for each, other in zip(draws, others, strict=True)]
-    plain = findings.speeds[costs.lanes, 0]
+    plain, greedy = findings.speeds[costs.lanes, 0], scope.temperature == 0
     return [
         _row(costs, row, [each[row.k].speedup for each in spread], findings.speeds[costs.lanes, row.k], plain)
+        | ({"identical_outputs": identical_share(findings.speeds[costs.lanes, row.k], plain)} if greedy else {})
         for row in predicted(counts, costs)
     ]
 
@@ -219,7 +221,6 @@ def _row(
         "ci95_speedup_predicted": ci95(spread),
         "speedup": speedup,
         "ci95_speedup": interval,
-        "identical_outputs": identical_share(parts, plain),
     }
 
 
@@ -255,7 +256,9 @@ def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | Non
     return found
 
 
-def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings, *, on_core: bool) -> tuple[Caveat, ...]:
+def _caveats(
+    spec: DraftSpec, dtype: torch.dtype, findings: Findings, *, greedy: bool, on_core: bool
+) -> tuple[Caveat, ...]:
     found = []
     if is_emulated(spec, dtype):
         message = f"{spec.text} has the values of its bits but no kernel here: it costs what the target costs"
@@ -270,7 +273,8 @@ def _caveats(spec: DraftSpec, dtype: torch.dtype, findings: Findings, *, on_core
     if on_core and findings.rounds:
         message = "times are those on the core: what the one thread waited for it, others being there, is taken off"
         found.append(Caveat("time-on-core", message, "on an idle machine the two are the same"))
-    found += _ties(findings)
+    if greedy:
+        found += _ties(findings)
     return tuple(found)
 
 
@@ -283,4 +287,4 @@ def _ties(findings: Findings) -> list[Caveat]:
     message = (
         f"down to {min(shares):.0%} of outputs are plain decoding's token for token at some K: near-ties round apart"
     )
-    return [Caveat("near-ties", message, "compare in float64 for exactness; sampled outputs differ by design")]
+    return [Caveat("near-ties", message, "compare in float64 for exactness")]

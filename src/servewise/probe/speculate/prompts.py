@@ -34,8 +34,16 @@ def read_prompts(path: Path) -> list[Prompt]:
 
 
 def encode_prompts(prompts: Iterable[Prompt], tokenizer: Tokenizer) -> list[tuple[int, ...]]:
-    """Token ids: texts as they are, conversations in the model's template."""
-    return [tuple(tokenizer.encode(each) if isinstance(each, str) else tokenizer.chat(each)) for each in prompts]
+    """Token ids: texts with the begin token that the model is used to, conversations in the model's template."""
+    return [tuple(tokenizer.prompt(each) if isinstance(each, str) else tokenizer.chat(each)) for each in prompts]
+
+
+def refuse_long(tokens: Sequence[tuple[int, ...]], context_tokens: int, where: str) -> None:
+    """Raises InputError for a prompt that leaves no room for a reply, or holds nothing."""
+    for number, each in enumerate(tokens, start=1):
+        if not 0 < len(each) < context_tokens:
+            what = f"prompt {number} has {len(each)} tokens, where the model's context is {context_tokens}"
+            raise InputError(what, where=where, hint="cut it down, or leave it out")
 
 
 def _from_json(line: str, where: str) -> Prompt:
