@@ -4,8 +4,8 @@ Legend: T new tokens of the step, S sequences of a group, Q new tokens of each, 
 D head size, B blocks of a table.
 
 The sequences are grouped once a step and the groups serve every layer. Sequences with equally many new tokens and
-similar contexts (decoding ones, drafts being verified) are one padded product; a long prompt chunk is a group of its
-own.
+contexts of one capacity (decoding ones, drafts being verified) are one padded product; a long prompt chunk is a group
+of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from servewise.engine.cache.paged import PagedCache
+from servewise.engine.cache.view import Placement, capacity, padded
 from servewise.engine.step import KvCache, StepInput
 
-LEAST_FILL = 0.75  # of a group's longest context; shorter sequences form a group of their own
-MOST_PADDED_TOKENS = 2**17  # keys of one group, so that its gathered copy stays small beside the cache
+MOST_GATHERED_TOKENS = 2**17  # keys of one gathered group, so that the copy stays small beside the cache
 MOST_QUERIES_TOGETHER = 64  # longer chunks fill the cores alone
 
 
@@ -29,66 +29,82 @@ class Group:
     """Sequences computed together: their rows in T (None: all of T in order), tables, contexts and mask.
 
     ``mask``, (S, 1, Q, N), is True where a query sees a key; None: it sees all, or with ``causal`` all up to itself.
+    ``placed``: the cache has dense copies of them.
     """
 
     rows: Tensor | None
     tables: tuple[tuple[int, ...], ...]
-    tables_SB: Tensor
+    tables_SB: Tensor | None
     contexts: tuple[int, ...]
     queries: int
     mask: Tensor | None
     causal: bool
+    placed: Placement | None
 
 
-def groups_of(step: StepInput, block_tokens: int, window: int | None) -> list[Group]:
+def groups_of(step: StepInput, cache: KvCache, window: int | None) -> list[Group]:
     """The step's sequences in groups."""
     lengths = [end - start for start, end in zip(step.query_starts, step.query_starts[1:], strict=False)]
-    order = sorted(
-        (s for s, length in enumerate(lengths) if length), key=lambda s: (lengths[s], -step.context_tokens[s])
-    )
-    members: list[list[int]] = []
-    for s in order:
-        if members and _fits(members[-1], s, lengths, step.context_tokens):
-            members[-1].append(s)
-        else:
-            members.append([s])
-    return [_group(sorted(each), step, lengths[each[0]], block_tokens, window) for each in members]
+    members: dict[tuple[int, int], list[int]] = {}
+    for s, (queries, context) in enumerate(zip(lengths, step.context_tokens, strict=True)):
+        if queries:
+            like = capacity(context) if queries <= MOST_QUERIES_TOGETHER else -1 - s
+            members.setdefault((queries, like), []).append(s)
+    placed = _placements(members, step, lengths, cache)
+    groups = []
+    for (queries, size), group in members.items():
+        place = placed.get(size) if queries == 1 else None
+        parts = [[group[i] for i in place.order]] if place is not None else _parts(group, size)
+        groups += [_group(part, step, queries, cache.block_tokens, window, place) for part in parts]
+    return groups
 
 
-def _fits(group: list[int], s: int, lengths: list[int], contexts: tuple[int, ...]) -> bool:
-    longest = contexts[group[0]]
-    return (
-        lengths[s] == lengths[group[0]] <= MOST_QUERIES_TOGETHER
-        and contexts[s] >= LEAST_FILL * longest - 64
-        and (len(group) + 1) * longest <= MOST_PADDED_TOKENS
-    )
+def _placements(
+    members: dict[tuple[int, int], list[int]], step: StepInput, lengths: list[int], cache: KvCache
+) -> dict[int, Placement | None]:
+    """Where each capacity's decoding sequences have dense copies."""
+    if not isinstance(cache, PagedCache):
+        return {}
+    size = cache.block_tokens
+    written: set[int] = set()
+    for length, end, table in zip(lengths, step.context_tokens, step.block_tables, strict=True):
+        written.update(table[(end - length) // size : -(-end // size)])
+    decoding = {like: group for (queries, like), group in members.items() if queries == 1}
+    asked = [([step.block_tables[s] for s in g], [step.context_tokens[s] for s in g]) for g in decoding.values()]
+    return dict(zip(decoding, cache.place(asked, written), strict=True))
 
 
-def _group(members: list[int], step: StepInput, queries: int, block_tokens: int, window: int | None) -> Group:
+def _parts(group: list[int], size: int) -> list[list[int]]:
+    most = max(1, MOST_GATHERED_TOKENS // size) if size > 0 else 1
+    return [group[i : i + most] for i in range(0, len(group), most)]
+
+
+def _group(
+    members: list[int], step: StepInput, queries: int, block_tokens: int, window: int | None, placed: Placement | None
+) -> Group:
     device = step.tokens_T.device
     contexts = tuple(step.context_tokens[s] for s in members)
     longest = max(contexts)
     tables = tuple(step.block_tables[s] for s in members)
     blocks = -(-longest // block_tokens)
-    # A short table is padded with its own first block: what stands there is masked, and no other sequence's.
-    padded = [(*table[:blocks], *(table[:1] * (blocks - len(table)))) for table in tables]
     causal = len(members) == 1 and queries == longest and window is None
     return Group(
         rows=_rows(members, step, queries, device),
         tables=tables,
-        tables_SB=torch.tensor(padded, device=device),
+        tables_SB=None if placed is not None else torch.tensor([padded(t, blocks) for t in tables], device=device),
         contexts=contexts,
         queries=queries,
         mask=None if causal else _mask(contexts, queries, longest, window, device),
         causal=causal and queries > 1,
+        placed=placed,
     )
 
 
 def _rows(members: list[int], step: StepInput, queries: int, device: torch.device) -> Tensor | None:
-    if queries * len(members) == len(step.tokens_T):
+    starts = [step.query_starts[s] for s in members]
+    if starts == list(range(0, len(step.tokens_T), queries)):
         return None
-    starts_S = torch.tensor([step.query_starts[s] for s in members], device=device)
-    return (starts_S[:, None] + torch.arange(queries, device=device)).flatten()
+    return (torch.tensor(starts, device=device)[:, None] + torch.arange(queries, device=device)).flatten()
 
 
 def _mask(
@@ -133,7 +149,9 @@ def _attend_group(q: Tensor, group: Group, cache: KvCache, layer: int) -> Tensor
 
 def _gather(group: Group, cache: KvCache, layer: int) -> tuple[Tensor, Tensor]:
     longest = max(group.contexts)
-    if isinstance(cache, PagedCache):
+    if group.placed is not None and isinstance(cache, PagedCache):
+        return cache.read_placed(layer, group.placed)
+    if group.tables_SB is not None and isinstance(cache, PagedCache):
         keys, values = cache.read_padded(layer, group.tables_SB)
         return keys[:, :longest], values[:, :longest]
     parts = [cache.read(layer, *each) for each in zip(group.tables, group.contexts, strict=True)]

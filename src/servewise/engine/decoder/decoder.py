@@ -101,7 +101,7 @@ class Decoder:
         """
         self.check(step)
         cos, sin = self.rope.at(step.positions_T, max(step.context_tokens, default=0))
-        groups = groups_of(step, cache.block_tokens, self._config.window_tokens)
+        groups = groups_of(step, cache, self._config.window_tokens)
         x_TE = functional.embedding(step.tokens_T, self.embedding_VE).to(self.final_norm.dtype)
         for index, layer in enumerate(self.layers):
             x_TE = x_TE + self._attention(index, layer, x_TE, cos, sin, step, groups, cache)
