@@ -28,3 +28,9 @@ def test_without_a_bracket_it_is_the_pool() -> None:
     summary = weighed(candidate(), 1.0).summary
 
     assert together([summary], None, None) == summary
+
+
+def test_an_interval_that_reaches_zero_begins_at_zero() -> None:
+    """Two seeds that differ much say nothing of how low the mean may lie; that is not the same as certainty below."""
+    assert around(3.0, (-4.0, 10.0), 1.0, 1.0, 1.0) == pytest.approx((0.0, 10.0))
+    assert around(3.0, (0.0, 10.0), 1.0, 1.5, 0.9)[0] == 0.0

@@ -100,16 +100,24 @@ def test_percentiles_agree_with_numpy_on_a_run() -> None:
 
 
 def test_pooling_is_means_with_students_interval() -> None:
-    """Means 1, 2, 6 pool to 3 +/- t(0.975; 2) s / sqrt(3), for latencies and rates; counts add up."""
-    values = [1.0, 2.0, 6.0]
+    """Means 11, 12, 16 pool to 13 +/- t(0.975; 2) s / sqrt(3), for latencies and rates; counts add up."""
+    values = [11.0, 12.0, 16.0]
     found = pool([made.summary(made.percentiles(value, 0.1), goodput=value, rate=value) for value in values])
     half = stats.t.ppf(0.975, 2) * np.std(values, ddof=1) / math.sqrt(3)
-    assert found.ttft.p95 == 3.0
-    assert found.ttft.ci95["p95"] == pytest.approx((3 - half, 3 + half))
-    assert (found.goodput_per_s, found.requests_per_s, found.output_tokens_per_s) == (3.0, 3.0, 300.0)
-    assert found.ci95["requests_per_s"] == pytest.approx((3 - half, 3 + half))
+    assert found.ttft.p95 == 13.0
+    assert found.ttft.ci95["p95"] == pytest.approx((13 - half, 13 + half))
+    assert (found.goodput_per_s, found.requests_per_s, found.output_tokens_per_s) == (13.0, 13.0, 1300.0)
+    assert found.ci95["requests_per_s"] == pytest.approx((13 - half, 13 + half))
     assert (found.completed, found.rejected, found.unfinished, found.preemptions) == (300, 3, 6, 9)
     assert (found.ttft.n, found.duration_s) == (3000, 50.0)
+
+
+def test_two_unlike_seeds_give_no_time_or_rate_below_zero() -> None:
+    """Student's interval of 0.1 and 2 reaches to -11; no latency, rate or share is below zero."""
+    found = pool([made.summary(made.percentiles(value, 0.1), goodput=value, rate=value) for value in (0.1, 2.0)])
+    pairs = [*found.ttft.ci95.values(), *found.ci95.values()]
+    assert min(low for low, _ in pairs) == 0.0
+    assert found.ci95["requests_per_s"][1] > 10.0
 
 
 def test_pooling_one_run_keeps_its_own_intervals() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import exp, hypot, isfinite, log
+from math import exp, hypot, inf, isfinite, log
 
 from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.summary import RunSummary, pool
@@ -50,10 +50,12 @@ def _joined(whole: Percentiles, runs: Sequence[Percentiles]) -> Percentiles:
 def around(centre: float, own: Interval, nominal: float, slow: float, fast: float) -> Interval:
     """``centre`` with its ``own`` interval, and as far beyond as ``slow`` and ``fast`` are from ``nominal``.
 
+    An ``own`` that reaches to zero or below it says nothing of how low the truth may lie: then the interval begins at 0.
+
     >>> around(2.0, (2.0, 2.0), 1.0, 4.0, 0.5)
     (1.0, 8.0)
     """
     low, high = min(slow, fast, nominal), max(slow, fast, nominal)
-    below = log(centre / own[0]) if 0 < own[0] < centre else 0.0
+    below = (log(centre / own[0]) if own[0] > 0 else inf) if own[0] < centre else 0.0
     above = log(own[1] / centre) if own[1] > centre else 0.0
     return centre * exp(-hypot(below, log(nominal / low))), centre * exp(hypot(above, log(high / nominal)))

@@ -27,11 +27,21 @@ def interval(values: Sequence[float]) -> Interval | None:
     return middle - reach, middle + reach
 
 
+def interval_from_zero(values: Sequence[float]) -> Interval | None:
+    """``interval`` of what cannot be below zero (latencies, rates, shares): it does not reach below zero either.
+
+    >>> interval_from_zero([1.0, 3.0])[0]
+    0.0
+    """
+    found = interval(values)
+    return found and (max(found[0], 0.0), found[1])
+
+
 def pool_percentiles(replicas: Sequence[Percentiles]) -> Percentiles:
     """The mean of each percentile over replicas; one replica keeps its own intervals, empty ones say nothing."""
     known = [each for each in replicas if each.n > 0]
     if len(known) < 2:
         return known[0] if known else EMPTY
     values = {name: [float(getattr(each, name)) for each in known] for name in NAMES}
-    found = {name: pair for name in NAMES if (pair := interval(values[name])) is not None}
+    found = {name: pair for name in NAMES if (pair := interval_from_zero(values[name])) is not None}
     return Percentiles(**{name: mean(values[name]) for name in NAMES}, n=sum(each.n for each in known), ci95=found)

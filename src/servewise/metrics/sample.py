@@ -69,7 +69,7 @@ def weighted_mean(values: Floats, weights: Floats) -> Estimate:
         return mean, None
     starts, sizes = blocks(len(values), weights)
     reach = t_quantile(0.975, len(starts) - 1) * _deviation(values - mean, weights, starts, sizes)
-    return mean, (mean - reach, mean + reach)
+    return mean, (max(mean - reach, 0.0) if values.min() >= 0 else mean - reach, mean + reach)
 
 
 def rate(since_s: Floats, counts: Floats, duration_s: float) -> Estimate:
@@ -84,7 +84,7 @@ def rate(since_s: Floats, counts: Floats, duration_s: float) -> Estimate:
         return mean, None
     slices = np.histogram(since_s, MOST_BLOCKS, (0.0, duration_s), weights=counts)[0] / (duration_s / MOST_BLOCKS)
     reach = t_quantile(0.975, MOST_BLOCKS - 1) * float(slices.std(ddof=1)) / math.sqrt(MOST_BLOCKS)
-    return mean, (mean - reach, mean + reach)
+    return mean, (max(mean - reach, 0.0), mean + reach)
 
 
 def quantile(ranked: Floats, mass: Floats, share: float) -> float:

@@ -12,7 +12,7 @@ from servewise.errors import InputError
 from servewise.metrics import latency
 from servewise.metrics.goodput import attained
 from servewise.metrics.percentiles import Interval, Percentiles
-from servewise.metrics.replicas import interval, mean, pool_percentiles
+from servewise.metrics.replicas import interval_from_zero, mean, pool_percentiles
 from servewise.metrics.sample import EMPTY, Estimate, percentiles, rate, weighted_mean
 from servewise.metrics.slo import Slo
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
@@ -132,7 +132,7 @@ def pool(summaries: Sequence[RunSummary]) -> RunSummary:
     latencies = {name: pool_percentiles([getattr(each, name) for each in summaries]) for name in names}
     counts = {name: sum(getattr(each, name) for each in summaries) for name in COUNTS}
     middle = {name: mean(column) if column else None for name, column in values.items()}
-    found = {name: pair for name, column in values.items() if (pair := interval(column)) is not None}
+    found = {name: pair for name, column in values.items() if (pair := interval_from_zero(column)) is not None}
     duration = mean([each.duration_s for each in summaries])
     return RunSummary(**latencies, **counts, **middle, ci95=found, duration_s=duration)  # type: ignore[arg-type]
 
