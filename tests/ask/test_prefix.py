@@ -122,3 +122,10 @@ def test_unknown_terms_and_tokenizers_get_the_known() -> None:
         prefix(prompt_tokens=1, calls=1, price=1.0, terms="antropic")
     with pytest.raises(UnknownName, match="token ids"):
         prefix(prompt_tokens=1, calls=1, price=1.0, tokenizer="cl100k")
+
+
+@pytest.mark.parametrize("setting", ["prompt_tokens", "prefix_tokens", "calls", "hit_rate"])
+def test_a_trace_leaves_no_setting_of_the_arithmetic(setting: str) -> None:
+    """What a trace itself says cannot be set beside it: refused, not ignored."""
+    with pytest.raises(InputError, match="either a trace"):
+        prefix("mooncake-conv", **{setting: 1})  # type: ignore[arg-type]

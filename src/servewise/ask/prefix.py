@@ -41,7 +41,7 @@ def prefix(
     prompt_tokens: int | None = None,
     prefix_tokens: int | None = None,
     calls: int | None = None,
-    hit_rate: float = 1.0,
+    hit_rate: float | None = None,
 ) -> Answer:
     """What a prefix cache finds in ``log``, a trace whose prompts are given as block hashes, token ids or text.
 
@@ -51,7 +51,7 @@ def prefix(
     at 4 characters a token (``tokenizer`` characters); give token ids for exact blocks.
 
     Without ``log``: the arithmetic alone, for ``calls`` a day of ``prompt_tokens``, of which ``prefix_tokens`` repeat
-    and ``hit_rate`` of the calls find them.
+    and ``hit_rate`` of the calls (None: all) find them.
     """
     if tokenizer not in TOKENIZERS:
         hint = "give token ids as prompt for exact blocks; text is cut at 4 characters a token"
@@ -59,9 +59,11 @@ def prefix(
     agreed = terms if isinstance(terms, CacheTerms) else TENTH if terms == DEFAULT_TERMS else find_terms(terms)
     usd = None if price is None else _price(price)
     if log is None:
-        return _arithmetic(prompt_tokens, prefix_tokens, calls, hit_rate, usd, agreed)
-    if prompt_tokens is not None or calls is not None:
-        raise InputError("give either a trace, or prompt_tokens and calls", where="prefix")
+        return _arithmetic(prompt_tokens, prefix_tokens, calls, 1.0 if hit_rate is None else hit_rate, usd, agreed)
+    if any(each is not None for each in (prompt_tokens, prefix_tokens, calls, hit_rate)):
+        raise InputError(
+            "give either a trace, or prompt_tokens and calls", where="prefix", hint="the trace says the rest"
+        )
     lives = positive(ttl, "ttl") if ttl is not None else agreed.ttl_s if terms != DEFAULT_TERMS else None
     return _counted(_load(log, block), lives, None if capacity is None else whole(capacity, "capacity"), usd, agreed)
 

@@ -21,7 +21,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--prompt-tokens", type=WHOLE, metavar="N", help="Without a trace: tokens of a prompt,")
 @click.option("--prefix-tokens", type=WHOLE, metavar="N", help="of which so many repeat (default: all),")
 @click.option("--calls", type=WHOLE, metavar="N", help="calls a day,")
-@click.option("--hit-rate", type=NUMBER, default="1", show_default=True, help="and the share that find the prefix.")
+@click.option("--hit-rate", type=NUMBER, metavar="H", help="and the share that find the prefix (default: 1).")
 @answering
 def command(show: Show, *, log: str | None, **options: Any) -> None:
     """How much of the prompts in LOG is repeated, where the repetition breaks, and what caching it is worth.
