@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -202,3 +203,14 @@ def test_fuzz_bytes(raw: bytes) -> None:
         parse_startup_log(text + "\nAvailable KV cache memory: 8.11 GiB" + text)
     except InputError:
         return
+
+
+def test_a_log_of_days_is_read_at_its_start(tmp_path: Path) -> None:
+    """The facts stand in the first lines; the millions that follow them cost no more than a second or two."""
+    line = "INFO [loggers.py:116] Engine 000: Avg prompt throughput: 12.3 tokens/s, GPU KV cache usage: 1.2%\n"
+    path = tmp_path / "vllm.log"
+    path.write_text("INFO GPU KV cache size: 428,336 tokens\n" + line * 400_000)
+    began = process_time()
+
+    assert read_startup_log(path).kv_tokens == 428_336
+    assert process_time() - began < 10.0

@@ -59,9 +59,11 @@ def load_table(path: str | Path) -> tuple[MeasuredStep, ...]:
 
 def _text(path: Path, where: str) -> str:
     try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE_BYTES + 1)  # a device has no size to ask for
+        if len(raw) > LARGEST_FILE_BYTES:
             raise InputError(f"larger than {LARGEST_FILE_BYTES // 2**20} MiB", where=where, hint=HINT)
-        return path.read_bytes().decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a name with a null byte
         reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
         raise InputError(f"cannot be read: {reason}", where=where, hint=HINT) from error
