@@ -18,8 +18,8 @@ from servewise.steptime.matmul_rates import borrowed_share
 from servewise.steptime.shipped import Entry, Shipped, Spread, shipped
 from servewise.steptime.work import compute_formats
 
-BORROWED = "BorrowedCoefficients"
-OUTSIDE = "OutsideCalibratedRange"
+BORROWED = "borrowed-coefficients"
+OUTSIDE = "outside-calibrated-range"
 CURE = "measure the server and calibrate on it, or give its measured steps with --estimator FILE"
 NEAREST_ENGINE = "vllm"  # for engines without measurements
 MEDIAN = "median"

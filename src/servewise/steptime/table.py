@@ -17,7 +17,7 @@ from servewise.steptime.table_file import MeasuredStep
 
 BENT = 0.05  # measured steps that bend down by more than this are told
 NO_PREFILL = Caveat(
-    "PrefillNotMeasured",
+    "prefill-not-measured",
     "the table has no prefill steps: those of the calibrated roofline are used",
     "add rows with phase prefill to the table",
 )
@@ -113,7 +113,7 @@ class TableEstimator:
         if widest <= BENT:
             return ()
         message = f"measured decode steps differ from straight lines, or from the floor, by up to {widest:.0%}"
-        return (Caveat("TableNotConvex", message, "measure again, or give fewer contexts a batch"),)
+        return (Caveat("table-not-convex", message, "measure again, or give fewer contexts a batch"),)
 
     def _decoding(self, step: MeasuredStep) -> StepShape:
         return decode_shape(step.batch, step.context_tokens, self.window_tokens)
