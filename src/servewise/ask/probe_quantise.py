@@ -5,25 +5,44 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import positive, whole, wholes
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
+from servewise.engine.checkpoint import Checkpoint, load_checkpoint
+from servewise.engine.config import DecoderConfig
+from servewise.engine.decoder.load import load_decoder
 from servewise.errors import InputError
+from servewise.probe.ops.machine import Machine, this_machine
+from servewise.probe.quantise.bench import REFERENCE, Bench, Material, cheapest, measure
+from servewise.probe.quantise.log import Row, RowLog
+from servewise.probe.quantise.passages import built_in, passages, read_text
+from servewise.probe.quantise.settings import GRIDS, KEYS, METHODS, TARGETS, Setting, settings_of
+from servewise.probe.quantise.tasks import read_tasks
 from servewise.study.published import QUANTISATION
 
-Progress = Callable[[int, int], None]
-
-DEFAULT_BITS = (8, 6, 4, 3, 2)
-DEFAULT_GROUPS = ("channel", "128", "64", "32")
-DTYPES = ("float32", "float64", "bfloat16")
+BITS = (8, 6, 4, 3, 2)
+GROUPS = ("channel", "128", "64", "32")
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+BUILT_IN = "built-in text"
 LEAST_SEQUENCES = 8
-_PLAIN = re.compile(r"(b?f(loat)?(16|32|64)|fp(16|32|64))", re.IGNORECASE)
+_PLAIN = re.compile(r"(b?f|fp|float|bfloat)(16|32|64)", re.IGNORECASE)
+
+
+class Texts(NamedTuple):
+    """What is read: the text to judge by, the one to calibrate on, and where each is from."""
+
+    evaluation: str
+    calibration: str
+    evaluation_name: str
+    calibration_name: str
 
 
 def probe_quantise(
@@ -32,20 +51,22 @@ def probe_quantise(
     evaluation: str | Path | None = None,
     calibration: str | Path | None = None,
     task: str | Path | None = None,
-    bits: int | Iterable[int] = DEFAULT_BITS,
-    groups: Iterable[str | int] = DEFAULT_GROUPS,
-    grids: Iterable[str] = ("symmetric", "asymmetric"),
-    methods: Iterable[str] = ("rtn", "gptq"),
-    targets: Iterable[str] = ("weights", "kv", "activations"),
-    keys: Iterable[str] = ("channel", "token"),
+    bits: int | Iterable[int] = BITS,
+    groups: Iterable[str | int] = GROUPS,
+    grids: Iterable[str] = GRIDS,
+    methods: Iterable[str] = METHODS,
+    targets: Iterable[str] = TARGETS,
+    keys: Iterable[str] = KEYS,
     embeddings: bool = False,
     threshold: float = 0.01,
     dtype: str = "float32",
     sequences: int = 16,
     length: int = 256,
     seed: int = 0,
+    device: str = "cpu",
+    threads: int | None = None,
     resume: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Answer:
     """KL, top-1 agreement and perplexity of ``model`` with fewer bits, on a text, beside the model as it is.
 
@@ -53,126 +74,129 @@ def probe_quantise(
     have, at the upper end of its interval. ``evaluation`` and ``calibration`` None are the built-in texts. ``resume``:
     a file of rows as they come; those in it are not measured again. Raises InputError for what cannot be measured.
     """
-    torch = _torch()
-    from servewise.engine.checkpoint import load_checkpoint
-    from servewise.engine.decoder.load import load_decoder
-    from servewise.probe.quantise import REFERENCE, Bench, Material, cheapest, measure
-    from servewise.probe.quantise_log import RowLog
-    from servewise.probe.quantise_settings import settings_of
-    from servewise.probe.quantise_task import read_tasks
-    from servewise.probe.quantise_text import built_in, passages, read_text
-
-    if dtype not in DTYPES:
-        raise InputError(f"cannot compute in {dtype!r}", where="dtype", hint=f"one of {', '.join(DTYPES)}")
     positive(threshold, "threshold")
-    whole(sequences, "sequences", least=2)
-    whole(seed, "seed", least=0)
-    checkpoint = load_checkpoint(model)
-    whole(length, "length", least=2, most=checkpoint.config.max_context_tokens)
-    settings = settings_of(
-        tuple(targets),
-        tuple(whole(each, "bits", least=2, most=8) for each in wholes(bits, "bits")),
-        tuple(_group(each) for each in groups),
-        tuple(grids),
-        tuple(methods),
-        tuple(keys),
-        checkpoint.config,
-    )
-    text = built_in("evaluation") if evaluation is None else read_text(evaluation)
-    other = built_in("calibration") if calibration is None else read_text(calibration)
-    tokenizer = checkpoint.tokenizer()
-    material = Material(
-        passages=passages(text, tokenizer, length=length, most=sequences, where=str(evaluation or "built-in text")),
-        calibration=passages(other, tokenizer, length=length, most=10**6, where=str(calibration or "built-in text")),
-        tokenizer=tokenizer,
-        tasks=read_tasks(task, tokenizer) if task is not None else (),
-    )
+    computed = _dtype(dtype)
+    machine, checkpoint = this_machine(device, threads), load_checkpoint(model)
+    settings = _settings(targets, bits, groups, grids, methods, keys, checkpoint.config)
+    texts = _texts(evaluation, calibration)
+    material = _material(checkpoint, texts, task, _length(length, checkpoint), whole(sequences, "sequences", least=2))
     about = {
         "model": f"{checkpoint.config.name} ({checkpoint.stored})",
-        "text": _digest(text),
-        "calibration_text": _digest(other),
+        "text": _digest(texts.evaluation),
+        "calibration_text": _digest(texts.calibration),
         "task": _digest(read_text(task)) if task is not None else None,
         "embeddings": embeddings,
         "dtype": dtype,
         "sequences": len(material.passages),
         "length_tokens": length,
-        "seed": seed,
+        "seed": whole(seed, "seed", least=0),
     }
     log = RowLog(Path(resume) if resume is not None else None, about)
-    decoder = load_decoder(checkpoint, dtype=getattr(torch, dtype))
+    decoder = load_decoder(checkpoint, dtype=computed, device=device)
     measure(Bench(decoder, material, tables=embeddings, seed=seed), settings, log, progress)
     rows = [log.rows[setting.name] for setting in settings]
+    best = cheapest(rows, threshold)
     return Answer(
         command="probe-quantise",
-        conditions=_conditions(about, str(evaluation or "the built-in evaluation text"), torch.__version__, seed),
+        conditions=_conditions(about, texts, machine),
         result={
             "reference": log.rows[REFERENCE],
             "reference_perplexity": log.rows[REFERENCE]["perplexity"],
             "threshold_kl": threshold,
-            "tokens": len(material.passages) * length,
+            "evaluated_tokens": len(material.passages) * length,
             "embeddings": embeddings,
-            "cheapest": cheapest(rows, threshold),
+            "cheapest": best,
             "study": study_rows(rows),
             "rows": rows,
         },
-        caveats=tuple(_caveats(checkpoint.stored, rows, cheapest(rows, threshold), threshold, len(material.passages))),
+        caveats=tuple(_caveats(checkpoint.stored, rows, best, threshold, len(material.passages))),
     )
 
 
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise InputError("needs PyTorch", where="probe", hint="pip install 'servewise[engine]'") from None
-    return torch
+def _dtype(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise InputError(f"cannot compute in {name!r}", where="dtype", hint=f"one of {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def _length(length: int, checkpoint: Checkpoint) -> int:
+    return whole(length, "length", least=2, most=checkpoint.config.max_context_tokens)
+
+
+def _settings(
+    targets: Iterable[str],
+    bits: int | Iterable[int],
+    groups: Iterable[str | int],
+    grids: Iterable[str],
+    methods: Iterable[str],
+    keys: Iterable[str],
+    config: DecoderConfig,
+) -> tuple[Setting, ...]:
+    widths = tuple(whole(each, "bits", least=2, most=8) for each in wholes(bits, "bits"))
+    sizes = tuple(_group(each) for each in groups)
+    return settings_of(tuple(targets), widths, sizes, tuple(grids), tuple(methods), tuple(keys), config)
 
 
 def _group(value: str | int) -> int | None:
     if value == "channel":
         return None
-    try:
-        return whole(int(value), "groups", least=8)
-    except ValueError:
-        raise InputError(f"{value!r} is no group", where="groups", hint="channel, or a size such as 32") from None
+    if not str(value).isdecimal():
+        raise InputError(f"{value!r} is no group", where="groups", hint="channel, or a size such as 32")
+    return whole(int(value), "groups", least=8)
+
+
+def _texts(evaluation: str | Path | None, calibration: str | Path | None) -> Texts:
+    judged = built_in("evaluation") if evaluation is None else read_text(evaluation)
+    other = built_in("calibration") if calibration is None else read_text(calibration)
+    return Texts(judged, other, str(evaluation or BUILT_IN), str(calibration or BUILT_IN))
+
+
+def _material(checkpoint: Checkpoint, texts: Texts, task: str | Path | None, length: int, most: int) -> Material:
+    tokenizer = checkpoint.tokenizer()
+    return Material(
+        passages=passages(texts.evaluation, tokenizer, length=length, most=most, where=texts.evaluation_name),
+        calibration=passages(texts.calibration, tokenizer, length=length, most=10**9, where=texts.calibration_name),
+        tokenizer=tokenizer,
+        tasks=read_tasks(task, tokenizer, checkpoint.config.max_context_tokens) if task is not None else (),
+    )
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _conditions(about: Mapping[str, Any], evaluation: str, torch_version: str, seed: int) -> Conditions:
+def _conditions(about: Mapping[str, Any], texts: Texts, machine: Machine) -> Conditions:
+    calibrated = f"gptq calibrated on {texts.calibration_name} (sha256 {about['calibration_text']})"
     return Conditions(
-        hardware="this machine's CPU (quality does not depend on it)",
-        load="teacher forcing; KV settings as when decoding token by token",
+        hardware=str(machine),
+        load="teacher forcing; the KV cache read as when decoding token by token",
         lengths=f"{about['sequences']} sequences of {about['length_tokens']} tokens",
-        precision=f"{about['dtype']} throughout but for the one target named in each row",
+        precision=f"{about['dtype']} throughout, but for the one target that a row names",
         model=about["model"],
-        engine=f"servewise's reference engine, PyTorch {torch_version}",
-        workload=f"{evaluation} (sha256 {about['text']})",
-        seeds=(seed,),
+        engine=f"servewise engine, PyTorch {torch.__version__}",
+        workload=f"{texts.evaluation_name} (sha256 {about['text']}), {calibrated}",
+        seeds=(about["seed"],),
         version=__version__,
     )
 
 
-def study_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def study_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The study's table on this model: symmetric, nearest, a scale a channel (weights) or a token and head (cache)."""
-    found = {_study_key(row): row for row in rows if _study_key(row) is not None}
-    return [_study_row(target, bits, found[target, bits]) for target, bits in found if bits in QUANTISATION[target]]
+    found = [(_study_name(row), row) for row in rows]
+    return [_study_row(name, row) for name, row in found if name is not None and row["bits"] in QUANTISATION[name]]
 
 
-def _study_key(row: Mapping[str, Any]) -> Any:
+def _study_name(row: Row) -> str | None:
     if (row["group"], row["grid"], row["method"]) != ("channel", "symmetric", "rtn"):
         return None
-    names = {("weights", None): "weights", ("kv", "token"): "KV cache"}
-    name = names.get((row["target"], row["keys"]))
-    return (name, row["bits"]) if name else None
+    return {("weights", None): "weights", ("kv", "token"): "KV cache"}.get((row["target"], row["keys"]))
 
 
-def _study_row(target: str, bits: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    kl, agreement = QUANTISATION[target][bits]
+def _study_row(name: str, row: Row) -> dict[str, Any]:
+    kl, agreement = QUANTISATION[name][row["bits"]]
     return {
-        "target": target,
-        "bits": bits,
+        "target": name,
+        "bits": row["bits"],
         "study_kl": float(kl),
         "kl": row["kl"],
         "ci95_kl": row["ci95_kl"],
@@ -183,12 +207,12 @@ def _study_row(target: str, bits: int, row: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _caveats(
-    stored: str, rows: Sequence[Mapping[str, Any]], best: Sequence[Mapping[str, Any]], threshold: float, sequences: int
-) -> Iterable[Caveat]:
+    stored: str, rows: Sequence[Row], best: Sequence[Row], threshold: float, sequences: int
+) -> Iterator[Caveat]:
     if not _PLAIN.fullmatch(stored):
         message = (
-            f"the checkpoint's weights come from {stored}: a grid equal to that one cannot lose, and finer ones lose "
-            "less than they would on the original weights; the reference is the checkpoint, not the model it came from"
+            f"the checkpoint's weights come from {stored}: a grid equal to that one cannot lose, finer ones lose less "
+            "than they would on the original weights, and the reference is the checkpoint, not its original"
         )
         yield Caveat("quantised-checkpoint", message, "probe the original 16-bit checkpoint for figures about weights")
     if sequences < LEAST_SEQUENCES:
@@ -196,9 +220,9 @@ def _caveats(
         yield Caveat("few-sequences", message, f"a longer text, or shorter sequences: at least {LEAST_SEQUENCES}")
     named = {row["target"] for row in best}
     for target in dict.fromkeys(row["target"] for row in rows if row["target"] not in named):
-        least = min(row["ci95_kl"][1] for row in rows if row["target"] == target)
+        least = min((row["kl"] for row in rows if row["target"] == target and row["kl"] is not None), default=math.nan)
         message = f"no setting of {target} keeps KL under {threshold:g} (the best: {least:.2g})"
         yield Caveat("threshold-missed", message, "more bits, smaller groups, or a higher threshold")
-    broken = [row for row in rows if not math.isfinite(row["kl"])]
+    broken = [row for row in rows if row["kl"] is None]
     if broken:
-        yield Caveat("not-finite", f"{len(broken)} settings gave no finite number", "take them out of the comparison")
+        yield Caveat("not-finite", f"{len(broken)} settings gave no finite numbers", "leave them out of account")

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import click
 
 from servewise.cli.group import CommandsOnCall
+from servewise.errors import InputError
 
 PROBES = {
     "kv": "With and without the KV cache: positions processed, wall time, identical tokens.",
@@ -25,3 +26,5 @@ _MODULES = {name: (f"servewise.cli.probe_{name}", text) for name, text in PROBES
 )
 def command() -> None:
     """White-box questions on a real checkpoint, each answered with facts as JSON. Needs ``servewise[engine]``."""
+    if find_spec("torch") is None:
+        raise InputError("PyTorch is not installed", where="probe", hint="pip install 'servewise[engine]'")

@@ -33,6 +33,8 @@ TARGETS = "weights,kv,activations"
 @click.option("--sequences", type=WHOLE, default=16, show_default=True, help="Sequences of the text, at most.")
 @click.option("--length", type=WHOLE, default=256, show_default=True, metavar="T", help="Tokens a sequence.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
+@click.option("--threads", type=WHOLE, metavar="N", help="Of CPU operations; default: PyTorch's choice.")
 @click.option("--resume", metavar="FILE", help="JSON lines as they come; what is there is not measured again.")
 @answering
 def command(show: Show, *, model: str, **options: Any) -> None:

@@ -12,6 +12,10 @@ from servewise.report.tables import (
     compare,
     plan,
     prefix,
+    probe_kv,
+    probe_ops,
+    probe_policies,
+    probe_quantise,
     probe_speculate,
     simulate,
     size,
@@ -31,6 +35,10 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "plan": plan.tables,
     "study": study.tables,
     "compare": compare.tables,
+    "probe-kv": probe_kv.tables,
+    "probe-ops": probe_ops.tables,
+    "probe-policies": probe_policies.tables,
+    "probe-quantise": probe_quantise.tables,
     "probe-speculate": probe_speculate.tables,
 }
 

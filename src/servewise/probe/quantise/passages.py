@@ -51,27 +51,25 @@ def read_text(path: str | Path) -> str:
 
 
 def passages(text: str, tokenizer: Tokenizer, *, length: int, most: int, where: str) -> tuple[Passage, ...]:
-    """The text cut into sequences of ``length`` tokens, at most ``most``, spread over the text; no token is added.
+    """The text cut into sequences of ``length`` tokens, at most ``most``, spread over the text.
 
-    Raises InputError where the text gives less than two sequences: an interval needs more than one.
+    Each begins with what the model expects before a prompt (Llama's begin token, for many models nothing). Raises
+    InputError where the text gives less than two sequences: an interval needs more than one.
     """
-    tokens = tokenizer.encode(text)
-    count = (len(tokens) - 1) // length
+    tokens, begin = tokenizer.encode(text), tuple(tokenizer.prompt(""))
+    span = length - len(begin)
+    count = (len(tokens) - 1) // span if span > 0 else 0
     if count < 2:
-        raise InputError(
-            f"has {len(tokens)} tokens, too few for two sequences of {length}",
-            where=where,
-            hint="shorter ones, more text",
-        )
+        what = f"has {len(tokens)} tokens, too few for two sequences of {length}"
+        raise InputError(what, where=where, hint="shorter sequences, or more text")
     chosen = range(count) if count <= most else [index * count // most for index in range(most)]
-    starts = [index * length for index in chosen]
-    return tuple(
-        Passage(tuple(tokens[start : start + length]), tuple(tokens[start + 1 : start + length + 1]))
-        for start in starts
-    )
+    cut = (begin + tuple(tokens[index * span : (index + 1) * span + 1]) for index in chosen)
+    return tuple(Passage(each[:-1], each[1:]) for each in cut)
 
 
-def logits_by_row(model: Model, some: Sequence[Passage], *, chunk: int) -> Iterator[tuple[slice, int, Tensor]]:
+def logits_by_row(
+    model: Model, some: Sequence[Passage], *, chunk: int, device: torch.device
+) -> Iterator[tuple[slice, int, Tensor]]:
     """(positions, index of the passage, (R, V) logits) as they are computed, ``chunk`` positions of a passage a step.
 
     With chunks of a block, what a position reads of the cache is what it would read when decoding token by token: its
@@ -85,22 +83,22 @@ def logits_by_row(model: Model, some: Sequence[Passage], *, chunk: int) -> Itera
         cache = model.new_cache(blocks * len(members), BLOCK_TOKENS)
         for start in range(0, length, chunk):
             end = min(start + chunk, length)
-            step = _step([some[index].inputs for index in members], start, end, blocks)
+            step = _step([some[index].inputs for index in members], start, end, blocks, device)
             logits_RV = model.step(step, cache)
             for row, index in enumerate(members):
                 yield slice(start, end), index, logits_RV[row * (end - start) : (row + 1) * (end - start)]
 
 
-def _step(sequences: Sequence[tuple[int, ...]], start: int, end: int, blocks: int) -> StepInput:
+def _step(sequences: Sequence[tuple[int, ...]], start: int, end: int, blocks: int, device: torch.device) -> StepInput:
     span = end - start
-    positions_T = torch.arange(start, end).repeat(len(sequences))
-    first_slots_T = torch.arange(len(sequences)).repeat_interleave(span) * blocks * BLOCK_TOKENS
+    positions_T = torch.arange(start, end, device=device).repeat(len(sequences))
+    first_slots_T = torch.arange(len(sequences), device=device).repeat_interleave(span) * blocks * BLOCK_TOKENS
     return StepInput(
-        tokens_T=torch.tensor([token for each in sequences for token in each[start:end]]),
+        tokens_T=torch.tensor([token for each in sequences for token in each[start:end]], device=device),
         positions_T=positions_T,
         slots_T=first_slots_T + positions_T,
         query_starts=tuple(range(0, span * len(sequences) + 1, span)),
         context_tokens=(end,) * len(sequences),
         block_tables=tuple(tuple(range(row * blocks, (row + 1) * blocks)) for row in range(len(sequences))),
-        rows_R=torch.arange(span * len(sequences)),
+        rows_R=torch.arange(span * len(sequences), device=device),
     )

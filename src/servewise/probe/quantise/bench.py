@@ -7,7 +7,7 @@ checkpoint's own weights computed in ``dtype``. Legend: T positions, S sequences
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,17 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from servewise.answer import finite
 from servewise.engine.checkpoint import Tokenizer
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.quantised.model import QuantisedKv, moments_of, quantise
 from servewise.engine.quantised.moments import Moments
 from servewise.engine.step import Model
 from servewise.errors import InputError
-from servewise.probe.quantise_log import Row, RowLog
-from servewise.probe.quantise_quality import Quality, bootstrapped, rows_compared
-from servewise.probe.quantise_settings import Setting, stored_bytes
-from servewise.probe.quantise_task import Task, matches
-from servewise.probe.quantise_text import BLOCK_TOKENS, Passage, logits_by_row
+from servewise.probe.quantise.log import Row, RowLog
+from servewise.probe.quantise.passages import BLOCK_TOKENS, Passage, logits_by_row
+from servewise.probe.quantise.quality import Quality, bootstrapped, rows_compared
+from servewise.probe.quantise.settings import Setting, stored_bytes
+from servewise.probe.quantise.tasks import Task, matches
 
 MOST_REFERENCE_BYTES = 6_000_000_000
 REFERENCE = "reference"
@@ -61,8 +62,9 @@ class Bench:
         """(S, T, V) log-probabilities of the model as it is."""
         passages = self._material.passages
         shape = (len(passages), len(passages[0].inputs), self._decoder.config.vocabulary)
-        found = torch.empty(shape, dtype=torch.promote_types(self._decoder.dtype, torch.float32))
-        for positions, index, logits_RV in logits_by_row(self._decoder, passages, chunk=shape[1]):
+        kept = torch.promote_types(self._decoder.dtype, torch.float32)
+        found = torch.empty(shape, dtype=kept, device=self._decoder.device)
+        for positions, index, logits_RV in self._logits(self._decoder, passages, shape[1]):
             found[index, positions] = torch.log_softmax(logits_RV, -1)
         return found
 
@@ -73,8 +75,11 @@ class Bench:
 
     def _calibrate(self, model: Model) -> None:
         passages = self._material.calibration
-        for _ in logits_by_row(model, passages, chunk=len(passages[0].inputs)):
+        for _ in self._logits(model, passages, len(passages[0].inputs)):
             pass
+
+    def _logits(self, model: Model, some: Sequence[Passage], chunk: int) -> Iterator[tuple[slice, int, Tensor]]:
+        return logits_by_row(model, some, chunk=chunk, device=self._decoder.device)
 
     @cached_property
     def reference(self) -> Quality:
@@ -85,10 +90,10 @@ class Bench:
         """How far ``model`` is from the reference."""
         passages = self._material.passages
         means = np.zeros((3, len(passages)))
-        for positions, index, logits_RV in logits_by_row(model, passages, chunk=chunk):
-            targets_T = torch.tensor(passages[index].targets[positions])
+        for positions, index, logits_RV in self._logits(model, passages, chunk):
+            targets_T = torch.tensor(passages[index].targets[positions], device=logits_RV.device)
             rows_3T = rows_compared(self.reference_logs[index, positions], logits_RV, targets_T)
-            means[:, index] += rows_3T.double().sum(1).numpy() / len(passages[index].inputs)
+            means[:, index] += rows_3T.double().sum(1).cpu().numpy() / len(passages[index].inputs)
         return Quality(*means)
 
     def changed(self, setting: Setting) -> Model:
@@ -124,7 +129,7 @@ class Bench:
             **quality.perplexity(self._seed).to_json("perplexity"),
         }
         if self._material.tasks:
-            found = np.array(matches(model, self._material.tasks, self._material.tokenizer))
+            found = np.array(matches(model, self._material.tasks, self._material.tokenizer, self._decoder.device))
             judged |= bootstrapped(found, self._seed).to_json("exact_match")
         return judged
 
@@ -150,7 +155,7 @@ def measure(bench: Bench, settings: Sequence[Setting], log: RowLog, progress: Pr
         log.add(REFERENCE, bench.reference_row())
     for done, setting in enumerate(settings, 1):
         if setting.name not in log.rows:
-            log.add(setting.name, bench.row(setting))
+            log.add(setting.name, finite(bench.row(setting)))
         if progress is not None:
             progress(done, len(settings))
 
@@ -160,7 +165,7 @@ def cheapest(rows: Sequence[Row], threshold_kl: float) -> list[Row]:
     found: dict[str, Row] = {}
     for row in rows:
         best = found.get(row["target"])
-        if row["ci95_kl"][1] <= threshold_kl and (best is None or _cost(row) < _cost(best)):
+        if row["kl"] is not None and row["ci95_kl"][1] <= threshold_kl and (best is None or _cost(row) < _cost(best)):
             found[row["target"]] = row
     return list(found.values())
 
