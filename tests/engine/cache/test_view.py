@@ -76,7 +76,7 @@ class Life:
             for got, want in zip(both, wanted, strict=True):
                 assert got[row, : len(want)].equal(want)
         self.fresh += len(place.fresh_F)
-        self.grown += len(place.places_S)
+        self.grown += len(place.slots_G)
 
     def disturb(self) -> None:
         """Sequences end, roll back, or their blocks are written or cleared by someone else."""

@@ -5,7 +5,8 @@ itself when many sequences decode, and all but one token of each is what was gat
 step adds a token a sequence, and only sequences that are new, or grew into a longer shelf, are gathered. The blocks
 remain the truth: a copy is used only while no block of it was written by another hand.
 
-Legend: S sequences, F fresh ones among them, N tokens of a shelf, B blocks of a table, K KV heads, D head size.
+Legend: S sequences, F fresh and G grown ones among them, N tokens of a shelf, B blocks of a table, K KV heads,
+D head size.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Row:
 
 @dataclass(slots=True)
 class Shelf:
-    """Rows of one length; ``keys`` and ``values`` are (rows, N, K, D) a layer. Row i holds the sequence ``rows[i]``."""
+    """Rows of one length; ``keys`` and ``values`` are (rows, K, N, D) a layer, each head's tokens side by side.
+
+    Row i holds the sequence ``rows[i]``.
+    """
 
     keys: list[Tensor]
     values: list[Tensor]
@@ -60,16 +64,16 @@ class Shelf:
 class Placement:
     """Where a group's sequences stand this step: sequence ``order[i]`` in row i of ``shelf``.
 
-    ``fresh_F`` rows are gathered from ``tables_FB``, the others get their newest token from ``slots_S`` of the pool at
-    ``places_S`` of the shelf.
+    ``fresh_F`` rows are gathered from ``tables_FB``, the others get their newest token from ``slots_G`` of the pool:
+    its heads go to ``places`` of the shelf, counted in rows of D.
     """
 
     shelf: Shelf
     order: list[int]
     fresh_F: Tensor
     tables_FB: Tensor
-    slots_S: Tensor
-    places_S: Tensor
+    slots_G: Tensor
+    places: Tensor
     longest: int
 
 
@@ -122,13 +126,14 @@ class DenseView:
     def _side(self, side: int, layer: int, placed: Placement) -> Tensor:
         pool = self._pool[side][layer]
         copy = (placed.shelf.keys, placed.shelf.values)[side][layer]
-        if len(placed.places_S):
-            copy.flatten(0, 1).index_copy_(0, placed.places_S, pool.flatten(0, 1).index_select(0, placed.slots_S))
+        if len(placed.slots_G):
+            newest = pool.flatten(0, 1).index_select(0, placed.slots_G)
+            copy.flatten(0, 2).index_copy_(0, placed.places, newest.flatten(0, 1))
         if len(placed.fresh_F):
             gathered = pool.index_select(0, placed.tables_FB.flatten()).view(len(placed.fresh_F), -1, *pool.shape[2:])
-            copy[placed.fresh_F, : placed.longest] = gathered[:, : placed.longest]
-            copy[placed.fresh_F, placed.longest :] = 0  # what the row's last sequence left might be no number
-        return copy[: len(placed.order), : placed.longest]
+            copy[placed.fresh_F, :, : placed.longest] = gathered[:, : placed.longest].transpose(1, 2)
+            copy[placed.fresh_F, :, placed.longest :] = 0  # what the row's last sequence left might be no number
+        return copy[: len(placed.order), :, : placed.longest].transpose(1, 2)
 
     def _shelf(self, size: int, rows: int, busy: set[int]) -> Shelf | None:
         shelf = self._shelves.get(size)
@@ -142,7 +147,7 @@ class DenseView:
             self._shelves = {each: held for each, held in self._shelves.items() if each in busy}
         if needed + self.bytes > self._most_bytes:
             return None
-        made = [[each.new_zeros(room, size, *each.shape[2:]) for each in side] for side in (keys, values)]
+        made = [[each.new_zeros(room, each.shape[2], size, each.shape[3]) for each in side] for side in (keys, values)]
         shelf = self._shelves[size] = Shelf(made[0], made[1], [None] * room)
         return shelf
 
@@ -169,17 +174,22 @@ class DenseView:
         longest = max(row.tokens for row in rows)
         blocks = -(-longest // tokens)
         ends = [(row, rows[row].tokens - 1) for row in grown]
+        heads = self._pool[0][0].shape[2]
         return Placement(
             shelf=shelf,
             order=order,
             fresh_F=torch.tensor(fresh, dtype=torch.long, device=device),
             tables_FB=torch.tensor([padded(rows[row].table, blocks) for row in fresh], dtype=torch.long, device=device),
-            slots_S=torch.tensor(
+            slots_G=torch.tensor(
                 [rows[row].table[end // tokens] * tokens + end % tokens for row, end in ends],
                 dtype=torch.long,
                 device=device,
             ),
-            places_S=torch.tensor([row * size + end for row, end in ends], dtype=torch.long, device=device),
+            places=torch.tensor(
+                [(row * heads + head) * size + end for row, end in ends for head in range(heads)],
+                dtype=torch.long,
+                device=device,
+            ),
             longest=longest,
         )
 
