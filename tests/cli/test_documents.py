@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
 from tests.cli.running import invoke, process, workload
 
-from servewise.cli.showing import write_whole
+import servewise
+from servewise.cli.showing import show, write_whole
+from servewise.errors import InputError
+from servewise.report.document import load_answer
+from servewise.report.html import write_html
 
 MODEL = ["llama-2-13b", "--accelerator", "a100-80gb"]
 ASKED = {
@@ -32,6 +39,12 @@ RESULT = {
 def asked(command: str, folder: Path) -> list[str]:
     """The command's arguments with its workload in ``folder``."""
     return [command, *(workload(folder) if each == "W" else each for each in ASKED[command])]
+
+
+def kept(folder: Path) -> str:
+    """The path of a document of ``size``."""
+    invoke("size", *MODEL, "-o", str(folder / "kept.json"))
+    return str(folder / "kept.json")
 
 
 @pytest.mark.parametrize("command", ASKED)
@@ -105,6 +118,59 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
     assert target.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["answer.json"]
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, *, through_a_link: bool) -> None:
+    """``--output /dev/null`` as root must not turn the device into a file: refused; here with a pipe in its place."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    target = tmp_path / "link" if through_a_link else pipe
+    if through_a_link:
+        target.symlink_to(pipe)
+    found = invoke("size", *MODEL, "-o", str(target))
+
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "device or pipe" in found.stderr
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(InputError, match="device or pipe"):
+        write_whole(target, "text")
+    with pytest.raises(InputError, match="device or pipe"):
+        write_html(target, load_answer(kept(tmp_path)), title="t")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """The file that a link leads to is written, the link is not replaced."""
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    write_whole(tmp_path / "link.json", "text")
+
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "real.json").read_text() == "text"
+
+
+def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No space left: exit code 2, the file named, nothing beside it."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.replace", full)
+    target = tmp_path / "answer.json"
+    found = invoke("size", *MODEL, "-o", str(target))
+
+    assert found.exit_code == 2
+    assert found.stderr == f"servewise: {target}: cannot be written (No space left on device); another place\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_stdout_is_no_defect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``>&-``: Python has no stdout then; the file is written and there is no traceback."""
+    monkeypatch.setattr("sys.stdout", None)
+    size = servewise.size("llama-2-13b", "a100-80gb")
+    show(size, as_json=True, target=tmp_path / "answer.json")
+
+    assert json.loads((tmp_path / "answer.json").read_text())["schema"] == "servewise.size/1"
 
 
 def test_report_draws_documents_and_runs(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def show(answer: Answer, *, as_json: bool, target: Path | None) -> None:
         write_whole(target, document(answer, target))
     try:
         _print(answer, as_json=as_json)
-        sys.stdout.flush()
+        if sys.stdout:  # None where it was closed before we began
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(READER_LEFT)
@@ -54,10 +55,15 @@ def document(answer: Answer, target: Path) -> str:
 
 
 def checked_target(output: str) -> Path:
-    """The path, if a file can be put there; so that a long run does not end in a mistyped folder."""
+    """The path, if a file can be put there; so that a long run does not end in a mistyped folder.
+
+    A device or pipe is refused: what is written whole is moved over its target, which would take its place.
+    """
     target = Path(output)
     if target.is_dir():
         raise InputError("is a folder", where=output, hint="name a file in it")
+    if target.exists() and not target.is_file():
+        raise InputError("is a device or pipe, no file", where=output, hint="name a file; stdout has the answer anyway")
     if not target.absolute().parent.is_dir():
         raise InputError("its folder does not exist", where=output, hint="make it first")
     if not os.access(target.absolute().parent, os.W_OK):
@@ -66,8 +72,19 @@ def checked_target(output: str) -> Path:
 
 
 def write_whole(target: Path, text: str) -> None:
-    """``text`` in the file at ``target``, or the file as it was: written beside it, then moved over it."""
-    handle, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
+    """``text`` in the file at ``target``, or the file as it was: written beside it, then moved over it.
+
+    A link stays a link. Raises InputError where the file cannot be written, or ``target`` is a device or pipe.
+    """
+    checked_target(str(target))
+    try:
+        _move_over(target.resolve(), text)
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", where=str(target), hint="another place") from error
+
+
+def _move_over(target: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

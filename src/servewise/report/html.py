@@ -40,6 +40,9 @@ def write_html(path: str | Path, answers: Answers, *, title: str, command: str |
 def _write_whole(target: Path, content: bytes) -> None:
     import tempfile
 
+    target = target.resolve()
+    if target.exists() and not target.is_file():  # moving a file over a device would take its place
+        raise ValueError("a folder, device or pipe")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
