@@ -104,3 +104,22 @@ def test_a_context_is_a_count(context: int) -> None:
     """A context of no tokens, or of more than any machine holds, is refused by name."""
     with pytest.raises(InputError, match="context"):
         size("llama-2-13b", "a100-80gb", context=context)
+
+
+def test_a_sequence_that_does_not_fit_says_by_how_much() -> None:
+    """A million tokens of Llama 3.1 8B are 65.536 GB on each of two cards: more than the pool, by the difference."""
+    found = size("llama-3.1-8b", "h100-sxm", tp=2, context=1_000_000)
+
+    assert not found.result["fits"]
+    assert found.result["short_by_bytes"] == pytest.approx(65.536e9 - found.result["kv_budget_bytes"], abs=1)
+    assert {"context-does-not-fit", "beyond-context"} <= {each.code for each in found.caveats}
+
+
+def test_a_windowed_models_own_context_may_be_refused() -> None:
+    """Gemma 3 27B leaves 11 GiB on one H100; its ten full layers alone need 10 GiB for 131,072 tokens, windows more."""
+    alone = size("gemma-3-27b", "h100-sxm")
+    limited = size("gemma-3-27b", "h100-sxm", max_context=8192)
+
+    assert alone.result["sequences"][-1] == {"context_tokens": 131_072, "max_sequences": 0}
+    assert "context-exceeds-pool" in {each.code for each in alone.caveats}
+    assert "context-exceeds-pool" not in {each.code for each in limited.caveats}

@@ -10,12 +10,13 @@ from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import whole
 from servewise.caveats import Caveat, unique
-from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity, max_sequences
+from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity, max_sequences, shortage_bytes
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.startup_log.read import read_startup_log
 from servewise.deployment.startup_log.reconcile import Reconciliation, reconcile
 from servewise.modelspec.kv import kv_bytes, kv_bytes_per_token
 from servewise.modelspec.weights import weight_bytes
+from servewise.units import format_bytes
 
 DEFAULT_CONTEXT_TOKENS = 2048
 MOST_CONTEXT_TOKENS = 10**9
@@ -46,7 +47,11 @@ def size(
         command="size",
         conditions=conditions_of(deployment, load="at rest", lengths=f"{context} tokens a sequence"),
         result=_result(deployment, capacity, context) | _reconciled(compared),
-        caveats=unique((compared or capacity).caveats + what_if_caveats(deployment)),
+        caveats=unique(
+            (compared or capacity).caveats
+            + _context_caveats(deployment, capacity, context)
+            + what_if_caveats(deployment)
+        ),
     )
 
 
@@ -60,6 +65,31 @@ def what_if_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
         message = "engine ideal: all memory beside the weights is taken as KV cache; real engines leave less"
         found.append(Caveat("ideal-engine", message, "name your engine with --engine"))
     return tuple(found)
+
+
+def _context_caveats(deployment: Deployment, capacity: KvCapacity | DoesNotFit, context: int) -> tuple[Caveat, ...]:
+    """That the pool does not hold one sequence of ``context``, or that the model was not made for so long a one."""
+    found = []
+    short = shortage_bytes(deployment, capacity, context) if isinstance(capacity, KvCapacity) else 0.0
+    if short:
+        message = f"one sequence of {context:,} tokens is {format_bytes(short)} more than the pool of each accelerator"
+        found.append(Caveat("context-does-not-fit", message, "a shorter --context, an fp8 KV cache, more accelerators"))
+    longest = deployment.limits.max_context_tokens or deployment.model.max_context_tokens
+    if longest and context > longest and deployment.engine != "ideal":
+        message = f"{context:,} tokens are more than the {longest:,} of the model or of --max-context: engines refuse"
+        found.append(Caveat("beyond-context", message, "a shorter --context, or a model with scaled positions"))
+    return (*found, *_windowed_refused(deployment, capacity))
+
+
+def _windowed_refused(deployment: Deployment, capacity: KvCapacity | DoesNotFit) -> tuple[Caveat, ...]:
+    """That an engine refuses the context of a model with windows; of other models the capacity itself says so."""
+    model, longest = deployment.model, deployment.model.max_context_tokens
+    if deployment.engine == "ideal" or deployment.limits.max_context_tokens or not model.window_tokens or not longest:
+        return ()
+    if isinstance(capacity, DoesNotFit) or not shortage_bytes(deployment, capacity, longest):
+        return ()
+    message = f"the model's own context of {longest:,} tokens is more than the pool holds: an engine refuses it"
+    return (Caveat("context-exceeds-pool", message, "limit it with --max-context"),)
 
 
 def _result(deployment: Deployment, capacity: KvCapacity | DoesNotFit, context: int) -> dict[str, Any]:
@@ -79,7 +109,9 @@ def _result(deployment: Deployment, capacity: KvCapacity | DoesNotFit, context: 
         "model_weight_bytes": weight_bytes(model, deployment.weights),
         "model_kv_bytes_per_token": kv_bytes_per_token(model, kv),
         "model_kv_bytes_per_sequence": kv_bytes(model, context, kv),
-        "short_by_bytes": capacity.short_by_bytes if isinstance(capacity, DoesNotFit) else 0.0,
+        "short_by_bytes": capacity.short_by_bytes
+        if isinstance(capacity, DoesNotFit)
+        else shortage_bytes(deployment, capacity, context),
     }
 
 

@@ -125,12 +125,23 @@ def max_sequences(deployment: Deployment, capacity: KvCapacity, context_tokens: 
 
     The engine's own limit on sequences is not applied. Raises InputError for a context below one token.
     """
+    return math.floor(capacity.kv_budget_bytes / _sequence_bytes(deployment, capacity, context_tokens))
+
+
+def shortage_bytes(deployment: Deployment, capacity: KvCapacity, context_tokens: int) -> float:
+    """Bytes that the pool lacks for one sequence of ``context_tokens`` on each accelerator, 0 where it holds one.
+
+    Raises InputError for a context below one token.
+    """
+    return max(0.0, math.ceil(_sequence_bytes(deployment, capacity, context_tokens) - capacity.kv_budget_bytes))
+
+
+def _sequence_bytes(deployment: Deployment, capacity: KvCapacity, context_tokens: int) -> float:
     check_whole("context", context_tokens)
     profile = engine_profile(deployment.engine)
     whole = rank_kv_bytes_per_token(deployment, 1.0)
     share = capacity.kv_bytes_per_token / whole if whole else 1.0
-    one = rank_kv_bytes_per_sequence(deployment, profile, context_tokens, capacity.block_tokens, share)
-    return math.floor(capacity.kv_budget_bytes / one)
+    return rank_kv_bytes_per_sequence(deployment, profile, context_tokens, capacity.block_tokens, share)
 
 
 def stage_budgets(deployment: Deployment, profile: EngineProfile) -> tuple[StageBudget, ...]:
