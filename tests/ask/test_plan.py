@@ -150,3 +150,17 @@ def test_an_unknown_accelerator_gets_the_nearest() -> None:
     """a100-80 is answered with a100-80gb."""
     with pytest.raises(UnknownName, match="a100-80gb"):
         plan("llama-2-13b", "a100-80", workload=chat(20), slo=SLO)
+
+
+def test_a_workload_too_short_to_queue_is_said() -> None:
+    """Twenty requests that all come within one request's life show no queue; three hundred of them at 5/s do."""
+    short = plan("llama-2-13b", "a100-80gb", workload=chat(20), slo="ttft_p95<=10s", counts=1)
+
+    assert "short-workload" in {each.code for each in short.caveats}
+
+
+def test_a_long_workload_is_not_called_short() -> None:
+    """A tight TTFT of 3,000 requests: the run lasts many times as long as a request."""
+    long = plan("llama-2-13b", "a100-80gb", workload=chat(3000), slo="tpot_p95<=20ms", counts=1)
+
+    assert "short-workload" not in {each.code for each in long.caveats}

@@ -14,6 +14,9 @@ from servewise.plan.cost import Cost
 from servewise.plan.explain import binding_sentence, binds, losing_sentence, tightest, winning_sentence
 from servewise.plan.planner import FINALISTS, Planned, Question
 from servewise.plan.weighing import Rejected, Weighed
+from servewise.units import format_seconds
+
+FEWEST_LIVES = 5  # of a request that a run must last to show a steady state
 
 
 def result_of(question: Question, found: Planned, rate_per_s: float | None) -> dict[str, Any]:
@@ -179,6 +182,22 @@ def _more_load(question: Question, found: Planned) -> list[Mapping[str, Any]]:
     return rows
 
 
+def _too_few(question: Question, found: Planned) -> list[Caveat]:
+    """At its highest rate the winner's whole run should last for many requests, else no queue had time to grow."""
+    if not found.ranking:
+        return []
+    best, requests = found.ranking[0], len(question.traffic.requests)
+    lasts, takes = requests / best.rate_per_s, best.summary.e2e.p95
+    if lasts >= FEWEST_LIVES * takes:
+        return []
+    message = (
+        f"at {best.rate_per_s:.3g}/s the {requests} requests come within {format_seconds(lasts)}, where one takes "
+        f"{format_seconds(takes)}: too few to show a queue that grows, so the highest rate is a bound from above"
+    )
+    needed = ceil(FEWEST_LIVES * takes * best.rate_per_s)
+    return [Caveat("short-workload", message, f"a workload of at least {needed:,} requests")]
+
+
 def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
     """What a reader must know of the plan itself."""
     caveats = [caveat for each in found.ranking[:FINALISTS] for caveat in each.caveats]
@@ -196,6 +215,7 @@ def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
     if any(cost.replicas > 1 for cost in found.costs):
         message = "replicas are taken to share the load evenly, each share as bursty as the whole"
         caveats.append(Caveat("even-replicas", message, "a router by least load does better, by sessions often worse"))
+    caveats += _too_few(question, found)
     if not found.ranking:
         message = f"no candidate keeps {question.slo}"
         caveats.append(Caveat("no-plan", message, "a looser SLO, faster or more accelerators, fewer bits"))
