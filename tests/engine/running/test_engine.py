@@ -136,6 +136,7 @@ def test_blocks_of_a_failed_request_are_never_found_again() -> None:
         ([], greedy(1), "prompt is empty"),
         ([1, 40], greedy(1), "outside the model's vocabulary of 40"),
         ([-1], greedy(1), "outside the model's vocabulary"),
+        ([2**70], greedy(1), "outside the model's vocabulary"),
         ([1] * 64, greedy(1), "the prompt has 64 tokens, the model's context 64"),
         ([1] * 20, greedy(30), "needs KV for 50 tokens, the pool holds 40"),
         ([1], SamplingSettings(stop=("x",)), "stop strings need a tokenizer"),
@@ -145,7 +146,7 @@ def test_a_request_that_can_never_run_is_refused_alone(
     prompt: list[int], settings: SamplingSettings, message: str
 ) -> None:
     """One clear line, a rejected row in the records, and the request beside it runs."""
-    engine = engine_of(Continuous(2, 64), FakeModel(config(context=64)), blocks=10)
+    engine = engine_of(Continuous(2, 64, prefix_cache=True), FakeModel(config(context=64)), blocks=10)
     fine = engine.submit([1, 2], greedy(2))
     with pytest.raises(InputError, match=message):
         engine.submit(prompt, settings)
@@ -154,6 +155,18 @@ def test_a_request_that_can_never_run_is_refused_alone(
     assert fine.output == reply_alone([1, 2], 2)
     assert list(engine.requests.status) == [REJECTED, COMPLETED]
     assert message in engine.requests.errors[0]
+
+
+def test_a_serial_is_one_requests_own() -> None:
+    """Chosen serials are kept, the next ones follow them; one that is under way is refused."""
+    engine = engine_of(Continuous(2, 64))
+    first, second = engine.submit([1], greedy(2), serial=5), engine.submit([1], greedy(2))
+    with pytest.raises(InputError, match="serial 5 is under way"):
+        engine.submit([1], greedy(2), serial=5)
+
+    assert (first.serial, second.serial) == (5, 6)
+    assert engine.submit([1], greedy(2), serial=3).serial == 3
+    assert engine.submit([1], greedy(2)).serial == 7
 
 
 def test_a_reply_ends_at_the_context() -> None:

@@ -32,6 +32,7 @@ from servewise.engine.running.text import OutputText
 from servewise.engine.sampling.sampler import Choice, random_stream, sample
 from servewise.engine.sampling_settings import SamplingSettings
 from servewise.engine.step import Model
+from servewise.errors import InputError
 from servewise.records.columns import CANCELLED, COMPLETED, FAILED, REJECTED, UNFINISHED, RequestColumns, StepColumns
 
 NOT_FINITE = "the model's logits are not finite (NaN or infinity)"
@@ -152,38 +153,38 @@ class Engine:
 
         Raises InputError, after recording the request as rejected, where it can never run: an empty prompt, a token
         that the model does not know, a prompt that fills the context, more KV than the pool holds, a stop string
-        without a tokenizer.
+        without a tokenizer; and for a ``serial`` that is under way.
         """
-        settings = replace(settings, seed=self._draw_seed() if settings.seed is None else settings.seed)
-        generation = self._generation(self._serial if serial is None else serial, prompt, settings)
+        serial = self._serial if serial is None else serial
+        if serial in self._live:
+            raise InputError(f"a request with the serial {serial} is under way", hint="give each its own")
+        self._serial = max(self._serial, serial + 1)
+        seed = settings.seed if settings.seed is not None else int(self._seeds.integers(1 << 63))
+        limit = output_limit(len(prompt), settings, self.model.config)
+        generation = Generation(serial, prompt, limit, replace(settings, seed=seed), random_stream(seed))
         generation.arrival_s = self.now_s if arrival_s is None else arrival_s
         generation.on_token, generation.on_end = on_token, on_end
-        self._serial = max(self._serial, generation.serial) + 1
-        refused = refusal(prompt, settings, self.model.config, has_tokenizer=self._tokenizer is not None)
-        if refused is None and not self._batcher.add(generation, generation.arrival_s):
-            refused = too_large(generation.total_tokens, self.pool.capacity_tokens)
+        refused = self._queue(generation)
         if refused is not None:
             generation.finish_reason, generation.error = "rejected", str(refused)
             self._end(generation, REJECTED, generation.arrival_s)
             raise refused
-        self._live[generation.serial] = generation
+        self._live[serial] = generation
         return generation
 
-    def _draw_seed(self) -> int:
-        return int(self._seeds.integers(1 << 63))
-
-    def _generation(self, serial: int, prompt: Tokens[int], settings: SamplingSettings) -> Generation:
-        assert settings.seed is not None
-        size = self.pool.hash_block_tokens
-        return Generation(
-            serial,
-            prompt,
-            output_limit(len(prompt), settings, self.model.config),
-            settings,
-            random_stream(settings.seed),
-            block_hashes=block_hashes(prompt, size, self._salt) if size is not None else (),
-            text=OutputText(self._tokenizer.decode, prompt, settings.stop) if self._tokenizer is not None else None,
-        )
+    def _queue(self, generation: Generation) -> InputError | None:
+        """Hand a request to the policy; why it can never run, if so."""
+        prompt, settings, tokenizer = generation.tokens, generation.settings, self._tokenizer
+        refused = refusal(prompt, settings, self.model.config, has_tokenizer=tokenizer is not None)
+        if refused is not None:
+            return refused
+        if self.pool.hash_block_tokens is not None:
+            generation.block_hashes = block_hashes(prompt, self.pool.hash_block_tokens, self._salt)
+        if tokenizer is not None:
+            generation.output_text = OutputText(tokenizer.decode, prompt, settings.stop)
+        if not self._batcher.add(generation, generation.arrival_s):
+            return too_large(generation.total_tokens, self.pool.capacity_tokens)
+        return None
 
     def cancel(self, serial: int) -> bool:
         """End a request wherever it is; its blocks are free at once (a static batch holds its row). False: no such."""

@@ -40,11 +40,8 @@ class Generation(Sequence):
         output_tokens: int,
         settings: SamplingSettings,
         rng: np.random.Generator,
-        *,
-        block_hashes: tuple[int, ...] = (),
-        text: OutputText | None = None,
     ) -> None:
-        super().__init__(serial, len(prompt), output_tokens, block_hashes)
+        super().__init__(serial, len(prompt), output_tokens)
         self.tokens = list(prompt)
         self.settings = settings
         self.choices: list[Choice] = []
@@ -52,7 +49,7 @@ class Generation(Sequence):
         self.arrival_s = 0.0
         self.on_token: Callable[[Emitted], None] | None = None
         self.on_end: Callable[[Generation], None] | None = None
-        self._text = text
+        self.output_text: OutputText | None = None
         self._rng = rng
 
     @property
@@ -63,12 +60,12 @@ class Generation(Sequence):
     @property
     def text(self) -> str:
         """The reply's text so far, up to a stop string; empty without a tokenizer."""
-        return self._text.text if self._text is not None else ""
+        return self.output_text.text if self.output_text is not None else ""
 
     @property
     def stop(self) -> str | None:
         """The stop string that ended it, if one did."""
-        return self._text.stop if self._text is not None else None
+        return self.output_text.stop if self.output_text is not None else None
 
     @property
     def done(self) -> bool:
@@ -87,10 +84,10 @@ class Generation(Sequence):
         if isnan(self.first_token_s):
             self.first_token_s = now_s
         ends = choice.token in end_tokens and not self.settings.ignore_end
-        text = "" if ends or self._text is None else self._text.push(choice.token)
+        text = "" if ends or self.output_text is None else self.output_text.push(choice.token)
         last = ends or self.stop is not None or len(self.choices) >= self.output_tokens
-        if last and self._text is not None:
-            text += self._text.flush()
+        if last and self.output_text is not None:
+            text += self.output_text.flush()
         if last:
             self.finish_reason = "stop" if ends or self.stop is not None else "length"
         return text
