@@ -16,6 +16,7 @@ COMMANDS = {
     "plan": "Which deployment keeps the SLO at the least cost, and why the others lose?",
     "study": "The study's tables again, side by side with its figures.",
     "models": "The models on this machine; fetch one, write one for another server.",
+    "serve": "The reference engine on a local model, behind an OpenAI-compatible API.",
     "probe": "Facts about a real checkpoint: cache, policies, speculation, quantisation, operations.",
     "report": "Answers drawn: one self-contained HTML file.",
     "demo": "The main job on built-in input; writes servewise-report.html.",

@@ -1,0 +1,245 @@
+"""The reference engine on a local model, made ready to be served under the OpenAI API."""
+
+from __future__ import annotations
+
+import math
+import socket
+from dataclasses import dataclass
+
+import torch
+
+from servewise import __version__
+from servewise.answer import Answer
+from servewise.ask.numbers import positive, whole
+from servewise.ask.serving import BATCH, POLICIES, WINDOW_S, describe
+from servewise.batching.policies import Continuous, Dynamic, Policy, Static
+from servewise.caveats import Caveat
+from servewise.conditions import Conditions
+from servewise.engine.checkpoint import load_checkpoint
+from servewise.engine.config import DecoderConfig
+from servewise.engine.decoder.load import load_decoder
+from servewise.engine.running.engine import Engine
+from servewise.engine.server.app import Api
+from servewise.engine.server.asked import Served
+from servewise.engine.server.driver import Driver
+from servewise.engine.server.listening import HttpServer, address_of, bound, is_loopback
+from servewise.engine.server.meters import Meters
+from servewise.errors import InputError, UnknownName
+from servewise.probe.ops.machine import Machine, this_machine
+from servewise.probe.ops.operation import dtype_named
+from servewise.units import format_bytes
+
+SLOTS = 32  # of continuous batching; on a CPU more rows only share out the same arithmetic
+BATCHED_TOKENS = 512
+BLOCK_TOKENS = 16
+MEMORY_SHARE = 0.25  # of the machine's, for KV, where it is not said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How a model is served. ``slots`` None: 32 for continuous, 8 for the others.
+
+    ``blocks`` or ``kv_memory_bytes`` size the pool (neither: what all slots could fill, at most a quarter of the
+    memory); ``context_tokens`` is the longest prompt and reply together, the model's own or less. ``host`` other than
+    loopback is seen from other machines; ``key`` is then wise. ``grace_s``: what requests have to end after a signal.
+    """
+
+    policy: str = "continuous"
+    slots: int | None = None
+    max_batched_tokens: int = BATCHED_TOKENS
+    window_s: float = WINDOW_S
+    chunked: bool = True
+    reserve: bool = False
+    prefix_cache: bool = True
+    blocks: int | None = None
+    kv_memory_bytes: float | None = None
+    block_tokens: int = BLOCK_TOKENS
+    context_tokens: int | None = None
+    dtype: str = "bfloat16"
+    device: str = "cpu"
+    threads: int | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    name: str | None = None
+    key: str | None = None
+    seed: int = 0
+    grace_s: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A server that listens already; ``answer`` says where, and with what limits. ``run`` serves until a signal."""
+
+    server: HttpServer
+    engine: Engine
+    answer: Answer
+
+    def run(self) -> None:
+        """Serve until SIGTERM, Ctrl-C, or ``server.should_exit``."""
+        self.server.serve_until_stopped()
+
+
+def service(model: str, options: ServeOptions) -> Service:
+    """MODEL, a local checkpoint, loaded and listening.
+
+    Raises InputError for a model that is not here, a setting that makes no sense, a pool that holds no request, or an
+    address that cannot be had.
+    """
+    checkpoint = load_checkpoint(model)
+    config = checkpoint.config
+    policy = _policy(options)
+    machine, dtype = this_machine(options.device, options.threads), dtype_named(options.dtype)
+    context = _context(config, options.context_tokens)
+    blocks = _blocks(options, config, machine, context, policy.slots, dtype)
+    served = Served(
+        options.name or config.name,
+        min(context, blocks * options.block_tokens),
+        config.vocabulary,
+        checkpoint.tokenizer(),
+    )
+    listener = bound(options.host, whole(options.port, "port", least=0, most=65_535))
+    try:
+        decoder = load_decoder(checkpoint, dtype=dtype, device=options.device)
+        engine = Engine(
+            decoder,
+            policy,
+            blocks=blocks,
+            block_tokens=options.block_tokens,
+            tokenizer=served.tokenizer,
+            seed=options.seed,
+        )
+    except BaseException:
+        listener.close()
+        raise
+    meters = Meters(served.name, prefix_cache=engine.pool.hash_block_tokens is not None)
+    driver = Driver(engine, meters)
+    app = Api(driver, served, meters, options.key).application()
+    grace_s = whole(options.grace_s, "grace", least=0, most=86_400)
+    answer = _answer(served, engine, policy, options, machine, checkpoint.stored, listener)
+    return Service(HttpServer(app, driver, listener, grace_s=grace_s), engine, answer)
+
+
+def _policy(options: ServeOptions) -> Policy:
+    if options.slots is not None:
+        whole(options.slots, "slots", most=65_536)
+    if options.policy == "static":
+        return Static(options.slots or BATCH)
+    if options.policy == "dynamic":
+        return Dynamic(options.slots or BATCH, positive(options.window_s, "window", most=3600))
+    if options.policy != "continuous":
+        raise UnknownName("policy", options.policy, POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
+    slots = options.slots or SLOTS
+    return Continuous(
+        max_sequences=slots,
+        max_batched_tokens=whole(options.max_batched_tokens, "max batched tokens"),
+        chunked_prefill=options.chunked,
+        reserve_output=options.reserve,
+        prefix_cache=options.prefix_cache,
+    )
+
+
+def _context(config: DecoderConfig, asked: int | None) -> int:
+    if asked is None:
+        return config.max_context_tokens
+    if whole(asked, "max context", least=2) > config.max_context_tokens:
+        what = f"the model's context is {config.max_context_tokens} tokens, not {asked}"
+        raise InputError(what, where="max context", hint="ask for less")
+    return asked
+
+
+def block_bytes(config: DecoderConfig, block_tokens: int, dtype: torch.dtype) -> int:
+    """Bytes of one KV block: keys and values of all layers [bytes]."""
+    return 2 * config.layers * config.kv_heads * config.head_dim * block_tokens * dtype.itemsize
+
+
+def _blocks(
+    options: ServeOptions, config: DecoderConfig, machine: Machine, context: int, slots: int, dtype: torch.dtype
+) -> int:
+    """The pool's blocks."""
+    if options.blocks is not None and options.kv_memory_bytes is not None:
+        raise InputError("blocks and memory are both given", where="KV pool", hint="give one")
+    each = block_bytes(config, whole(options.block_tokens, "block tokens", most=65_536), dtype)
+    if options.blocks is not None:
+        return whole(options.blocks, "blocks")
+    if options.kv_memory_bytes is not None:
+        blocks = int(positive(options.kv_memory_bytes, "KV memory") // each)
+        if blocks < 1:
+            raise InputError(f"a block takes {each} bytes", where="KV memory", hint="give more")
+        return blocks
+    useful = slots * math.ceil(context / options.block_tokens)
+    return max(1, min(useful, int(machine.memory_bytes * MEMORY_SHARE // each)))
+
+
+def _answer(
+    served: Served,
+    engine: Engine,
+    policy: Policy,
+    options: ServeOptions,
+    machine: Machine,
+    stored: str,
+    listener: socket.socket,
+) -> Answer:
+    pool, config = engine.pool, engine.model.config
+    each = block_bytes(config, pool.block_tokens, dtype_named(options.dtype))
+    return Answer(
+        command="serve",
+        conditions=Conditions(
+            hardware=f"1 x {machine}",
+            load=f"up to {policy.slots} sequences at once",
+            lengths=f"up to {served.context_tokens} tokens, prompt and reply",
+            precision=f"{options.dtype}; weights stored as {stored}",
+            model=config.name,
+            engine=f"servewise engine, PyTorch {torch.__version__}",
+            policy=describe(policy),
+            version=__version__,
+        ),
+        result={
+            "url": address_of(listener),
+            "model": served.name,
+            "kv_blocks": pool.blocks,
+            "kv_block_tokens": pool.block_tokens,
+            "kv_tokens": pool.capacity_tokens,
+            "kv_bytes": pool.blocks * each,
+            "max_context_tokens": served.context_tokens,
+            "max_sequences": policy.slots,
+            "max_batched_tokens": policy.max_batched_tokens if isinstance(policy, Continuous) else None,
+            "api_key": options.key is not None,
+        },
+        caveats=_caveats(served, config, policy, options, listener),
+    )
+
+
+def _caveats(
+    served: Served, config: DecoderConfig, policy: Policy, options: ServeOptions, listener: socket.socket
+) -> tuple[Caveat, ...]:
+    found = []
+    if isinstance(policy, Static):
+        message = f"static batching: nothing runs before {policy.batch} requests wait"
+        found.append(Caveat("waits-for-a-full-batch", message, "--policy dynamic starts after a window"))
+    if served.context_tokens < config.max_context_tokens and options.context_tokens is None:
+        message = (
+            f"the KV pool holds {served.context_tokens} of the model's {config.max_context_tokens} tokens of context"
+        )
+        found.append(Caveat("pool-below-context", message, "--blocks or --kv-memory"))
+    if not is_loopback(listener) and options.key is None:
+        message = "other machines can reach this server, and no API key is asked for"
+        found.append(Caveat("open-to-the-network", message, "--api-key, or --host 127.0.0.1"))
+    return tuple(found)
+
+
+def lines(answer: Answer) -> list[str]:
+    """What a terminal shows at the start."""
+    result = answer.result
+    tokens_a_step = result["max_batched_tokens"]
+    limits = [f"{result['max_sequences']} sequences at once", f"{result['max_context_tokens']} tokens of context"]
+    limits += [f"{tokens_a_step} tokens a step"] if tokens_a_step else []
+    blocks = f"{result['kv_blocks']} blocks of {result['kv_block_tokens']} = {result['kv_tokens']} tokens, {format_bytes(result['kv_bytes'])}"
+    said = [
+        f"servewise: {result['model']} at {result['url']}/v1",
+        f"  on       {answer.conditions.hardware}, {answer.conditions.precision}",
+        f"  policy   {answer.conditions.policy}",
+        f"  KV pool  {blocks}",
+        f"  limits   {', '.join(limits)}",
+    ]
+    said += [f"  note     {each.message}; {each.cure}" for each in answer.caveats]
+    return [*said, "  Ctrl-C stops it: running requests end first, a second one does not wait"]

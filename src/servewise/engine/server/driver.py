@@ -1,0 +1,225 @@
+"""The engine's thread: it alone touches the engine, carries out what handlers ask, and hands tokens to their loop.
+
+Between two steps it takes commands from a queue; after each step all that the step told goes to the event loop in one
+call. A reply's events come in order: ``Accepted`` or ``Refused`` first, ``Token``s, and an ``Ended`` for each choice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+
+from servewise.engine.running.engine import Engine, StepOutcome
+from servewise.engine.running.generation import Emitted, Generation
+from servewise.engine.sampling.sampler import Choice
+from servewise.engine.sampling_settings import SamplingSettings
+from servewise.engine.server.meters import Meters
+from servewise.errors import InputError
+from servewise.records.columns import COMPLETED
+
+LONGEST_WAIT_S = 3600.0
+KEPT_STEPS = 100_000  # records are begun anew after so many: a server runs for days
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Every choice is queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The engine can never run it."""
+
+    error: InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of choice ``index``; ``text`` is what can be shown now, ``finish_reason`` comes with the last."""
+
+    index: int
+    choice: Choice
+    text: str
+    finish_reason: str | None
+    stop: str | None
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Choice ``index`` is over; ``error`` says why it failed, if it did."""
+
+    index: int
+    error: str
+
+
+Event = Accepted | Refused | Token | Ended
+
+
+class Reply:
+    """A request's choices, from the handler's side: its events. ``serials`` belong to the engine's thread."""
+
+    def __init__(self, choices: int) -> None:
+        self.choices = choices
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.serials: list[int] = []
+
+
+class Driver:
+    """Steps ``engine`` in a thread of its own from ``start`` to ``stop``."""
+
+    def __init__(self, engine: Engine, meters: Meters) -> None:
+        self._engine, self._meters = engine, meters
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._told: list[tuple[Reply, Event]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="servewise-engine", daemon=True)
+        self._working = True
+        self._failures = 0  # steps that failed in a row
+        self._reason = "the server is stopping"  # why requests are abandoned
+
+    @property
+    def alive(self) -> bool:
+        """Whether the engine steps."""
+        return self._thread.is_alive()
+
+    @property
+    def now_s(self) -> float:
+        """The engine's clock; any thread may read it."""
+        return self._engine.now_s
+
+    def start(self) -> None:
+        """Begin; events go to the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def drain(self) -> None:
+        """No more requests will come: policies that wait for a full batch need not."""
+        self._inbox.put(self._engine.close)
+
+    async def stop(self) -> None:
+        """End what still runs, and the thread after its step."""
+        self._inbox.put(self._end_work)
+        await asyncio.to_thread(self._thread.join)
+
+    async def submit(self, wanted: Sequence[tuple[Sequence[int], SamplingSettings]], arrival_s: float) -> Reply:
+        """Queue a request's choices, all or none; raises InputError where one can never run.
+
+        The caller must ``cancel`` the reply unless it has seen all its choices end.
+        """
+        reply = Reply(len(wanted))
+        self._inbox.put(partial(self._submit, reply, wanted, arrival_s))
+        try:
+            first = await reply.events.get()
+        except BaseException:
+            self.cancel(reply)
+            raise
+        if isinstance(first, Refused):
+            raise first.error
+        return reply
+
+    def cancel(self, reply: Reply) -> None:
+        """End those of a reply's choices that have not ended; their blocks are free before the next step."""
+        self._inbox.put(partial(self._cancel, reply))
+
+    # From here on: the engine's thread.
+
+    def _run(self) -> None:
+        while self._working:
+            ran = self._step().batch is not None
+            self._hand_out()
+            self._obey(0.0 if ran else self._engine.wake_s() - self._engine.now_s)
+        self._engine.abandon()
+        self._hand_out()
+
+    def _end_work(self) -> None:
+        self._working = False
+
+    def _obey(self, wait_s: float) -> None:
+        """Carry out the commands that are there, after waiting for the first for up to ``wait_s``."""
+        try:
+            if wait_s > 0:
+                self._inbox.get(timeout=None if wait_s == inf else min(wait_s, LONGEST_WAIT_S))()
+            while True:
+                self._inbox.get_nowait()()
+        except queue.Empty:
+            self._meters.state(self._engine.running, self._engine.waiting, self._usage())
+            self._hand_out()
+
+    def _usage(self) -> float:
+        pool = self._engine.pool
+        return 1.0 - pool.available / pool.blocks
+
+    def _step(self) -> StepOutcome:
+        """A step; one that fails is tried once again, then all requests fail and the server goes on."""
+        try:
+            outcome = self._engine.step()
+        except Exception as error:
+            self._failures += 1
+            if self._failures > 1:
+                traceback.print_exc()
+                self._abandon(f"a step failed: {' '.join(str(error).split())[:300] or type(error).__name__}")
+            return StepOutcome(None) if self._engine.idle else self._step()
+        self._failures = 0
+        if outcome.batch is not None:
+            self._meters.stepped(len(outcome.batch.preempted))
+        if len(self._engine.steps) > KEPT_STEPS:
+            self._engine.new_records()
+        return outcome
+
+    def _abandon(self, reason: str) -> None:
+        usual, self._reason = self._reason, reason
+        self._engine.abandon()
+        self._reason, self._failures = usual, 0
+
+    def _submit(self, reply: Reply, wanted: Sequence[tuple[Sequence[int], SamplingSettings]], arrival_s: float) -> None:
+        try:
+            for index, (prompt, settings) in enumerate(wanted):
+                generation = self._engine.submit(
+                    prompt,
+                    settings,
+                    on_token=partial(self._on_token, reply, index),
+                    on_end=partial(self._on_end, reply, index),
+                    arrival_s=arrival_s,
+                )
+                reply.serials.append(generation.serial)
+        except InputError as error:
+            self._told.append((reply, Refused(error)))
+            self._cancel(reply)
+        else:
+            self._told.append((reply, Accepted()))
+
+    def _cancel(self, reply: Reply) -> None:
+        for serial in reply.serials:
+            self._engine.cancel(serial)
+
+    def _on_token(self, reply: Reply, index: int, emitted: Emitted) -> None:
+        generation, choice, text, finish_reason = emitted
+        self._meters.token(generation)
+        cached = generation.first_cached_tokens or 0
+        self._told.append((reply, Token(index, choice, text, finish_reason, generation.stop, cached)))
+
+    def _on_end(self, reply: Reply, index: int, generation: Generation) -> None:
+        self._meters.ended(generation)
+        error = generation.error or ("" if generation.status == COMPLETED else self._reason)
+        self._told.append((reply, Ended(index, error)))
+
+    def _hand_out(self) -> None:
+        if self._told:
+            assert self._loop is not None
+            try:
+                self._loop.call_soon_threadsafe(_deliver, self._told)
+            except RuntimeError:  # the loop was closed under us: nobody listens any more
+                self._working = False
+            self._told = []
+
+
+def _deliver(told: Sequence[tuple[Reply, Event]]) -> None:
+    for reply, event in told:
+        reply.events.put_nowait(event)

@@ -1,0 +1,75 @@
+"""A server on a free loopback port, in a thread of the test, and the official client for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import openai
+from starlette.applications import Starlette
+
+from servewise.engine.running.engine import Engine
+from servewise.engine.server.app import Api
+from servewise.engine.server.asked import Served
+from servewise.engine.server.driver import Driver
+from servewise.engine.server.listening import HttpServer, address_of, bound
+from servewise.engine.server.meters import Meters
+
+MODEL, KEY = "tiny", "sk-tiny"
+BOUND_S = 30.0  # no wait in these tests is longer
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs: its engine, its address."""
+
+    engine: Engine
+    driver: Driver
+    url: str
+    server: HttpServer
+
+    def client(self, key: str = KEY) -> openai.OpenAI:
+        """The official client; no proxy stands between a test and its own machine."""
+        http = openai.DefaultHttpxClient(trust_env=False)
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=BOUND_S, http_client=http)
+
+    def until_idle(self) -> None:
+        """Wait until the engine holds no request."""
+        wait_until(lambda: self.engine.idle)
+
+
+def wait_until(true: object) -> None:
+    """Wait until ``true()``; fails after the bound."""
+    assert callable(true)
+    end = time.monotonic() + BOUND_S
+    while not true():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.005)
+
+
+def application(engine: Engine, served: Served, key: str | None) -> tuple[Starlette, Driver]:
+    """The application over ``engine``."""
+    meters = Meters(served.name, prefix_cache=engine.pool.hash_block_tokens is not None)
+    driver = Driver(engine, meters)
+    return Api(driver, served, meters, key).application(), driver
+
+
+@contextmanager
+def serving(engine: Engine, served: Served, *, key: str | None = KEY, grace_s: int = 5) -> Iterator[Running]:
+    """Serve for the time of the block."""
+    app, driver = application(engine, served, key)
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(app, driver, listener, grace_s=grace_s)
+    thread = threading.Thread(target=server.serve_until_stopped, name="test-server")
+    url = address_of(listener)
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        yield Running(engine, driver, url, server)
+    finally:
+        server.should_exit = True
+        thread.join(BOUND_S)
+        assert not thread.is_alive()
