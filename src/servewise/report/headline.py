@@ -172,6 +172,30 @@ def _compare(answer: Answer) -> Headline:
     return Headline(f"{len(items(found))} metrics compared." if found else "")
 
 
+def _probe_kv(answer: Answer) -> Headline:
+    found = rows(answer.result, "rows")
+    if not found:
+        return Headline("")
+    last = found[-1]
+    same = answer.result.get("all_tokens_identical") is True
+    words = "The cache changes no token" if same else "Replies with and without the cache part"
+    pairs = (
+        (f"positions for {count(last.get('tokens'))} tokens, no cache", count(last.get("positions_without_cache"))),
+        ("with the cache", count(last.get("positions_with_cache"))),
+        ("faster", times(last.get("speedup"))),
+    )
+    return Headline(f"{words}.", "", _known(pairs), good=same)
+
+
+def _probe_policies(answer: Answer) -> Headline:
+    judged, within = number(answer.result.get("judged")), number(answer.result.get("within_10_percent"))
+    if not judged or within is None:
+        return Headline("")
+    words = f"{within:.0f} of {judged:.0f} runs below saturation were predicted within 10%, p50 and p95 end to end."
+    off = percent(answer.result.get("largest_error"))
+    return Headline(words, "", _known((("largest error", off),)), good=within == judged)
+
+
 _BY_COMMAND = {
     "plan": _plan,
     "size": _size,
@@ -181,4 +205,6 @@ _BY_COMMAND = {
     "prefix": _prefix,
     "study": _study,
     "compare": _compare,
+    "probe-kv": _probe_kv,
+    "probe-policies": _probe_policies,
 }

@@ -24,6 +24,9 @@ _TITLES = {
     "plan": "The plan",
     "study": "The study again",
     "compare": "Two runs compared",
+    "probe-kv": "The KV cache on a real model",
+    "probe-ops": "What this machine reaches",
+    "probe-policies": "Batching policies, measured and predicted",
 }
 
 
