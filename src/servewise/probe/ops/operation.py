@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ DTYPES: Mapping[str, tuple[torch.dtype, str]] = {
     "bfloat16": (torch.bfloat16, "bf16"),
     "float16": (torch.float16, "fp16"),
 }
+
+PATTERN = 2**16 + 1  # no multiple of any row, so that rows differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,5 +46,10 @@ def dtype_named(name: str) -> torch.dtype:
 
 
 def filled(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """A tensor of ordinary numbers: arithmetic on zeros or denormals can be faster or slower than real work."""
-    return torch.empty(shape, dtype=dtype, device=device).uniform_(-1.0, 1.0)
+    """A tensor of ordinary numbers, one random pattern over and over.
+
+    Zeros, denormals and (on GPUs, by the power they save) constants can be faster or slower than real work.
+    """
+    pattern = torch.empty(PATTERN, dtype=torch.float32, device=device).uniform_(-1.0, 1.0).to(dtype)
+    count = math.prod(shape)
+    return pattern.repeat(-(-count // PATTERN))[:count].view(shape)

@@ -17,7 +17,6 @@ from servewise.probe.policies.drive import TimedShape, drive, prompts_of
 from servewise.workload.synthetic import Synthetic
 
 CALIBRATION_SEED = 1_000_003
-REQUESTS_PER_SLOT = 2
 PROMPT_SEED = 17
 
 
@@ -46,7 +45,7 @@ def calibrate(
     found: list[TimedShape] = []
     for place, policy in enumerate(policies):
         seed = CALIBRATION_SEED + 100 * turn + place
-        burst = replace(traffic, count=REQUESTS_PER_SLOT * policy.slots + 1, duration_s=None)
+        burst = replace(traffic, count=policy.slots + 1, duration_s=None)
         requests = [each._replace(arrival_s=0.0) for each in burst.requests(seed)]
         prompts = prompts_of(requests, model.config.vocabulary, PROMPT_SEED + seed)
         found += drive(model, policy, requests, prompts, blocks=blocks, clock=clock).shapes

@@ -1,6 +1,6 @@
-"""The whole measurement: calibrate, run every policy at a rate, calibrate again, next rate; then predict and compare.
+"""The whole measurement: calibrate, run a policy at a rate, calibrate, run the next; predict and compare.
 
-A machine's speed drifts with what else it does. So each rate stands between two calibrations, and is predicted with the
+A machine's speed drifts with what else it does. So each run stands between two calibrations, and is predicted with the
 clock fitted to those two; no step of a measured run is ever fitted.
 """
 
@@ -28,7 +28,7 @@ from servewise.workload.synthetic import Synthetic
 SHARES_OF_CAPACITY = (0.1, 0.2, 0.3, 0.4, 0.7)
 WINDOW_STEPS = 20  # the study's window of dynamic batching, in steps
 NAMES = ("static", "dynamic", "continuous")
-CALIBRATION_TICKS = 50  # what a calibration counts for in the progress
+CALIBRATION_TICKS = 30  # what a calibration counts for in the progress, in requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +161,8 @@ def measure(
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Run it all. ``folder`` keeps what was measured, and with which ``settings``, so that only the same goes on."""
-    rate_count = len(plan.rates or SHARES_OF_CAPACITY)
-    runs = rate_count * len(plan.policies) * len(plan.requests(1.0))
+    runs = len(plan.rates or SHARES_OF_CAPACITY) * len(plan.policies)
+    work = runs * len(plan.requests(1.0)) + (runs + 1) * CALIBRATION_TICKS
     bench = Bench(
         model=model,
         plan=plan,
@@ -170,7 +170,7 @@ def measure(
         conditions=conditions,
         settings=settings,
         folder=folder,
-        ticks=Ticks(runs + (rate_count + 1) * CALIBRATION_TICKS, progress),
+        ticks=Ticks(work, progress),
     )
     bursts = [bench.calibrated(0)]
     first = fit_steps(bursts[0], bench.window_tokens)
@@ -179,10 +179,11 @@ def measure(
     policies = plan.chosen(window_s)
     compared: list[Compared] = []
     for rate in plan.rates or tuple(float(f"{share * capacity:.3g}") for share in SHARES_OF_CAPACITY):
-        driven = [bench.driven(policy, rate, window_s) for policy in policies]
-        bursts.append(bench.calibrated(len(bursts)))
-        local = fit_steps(bursts[-2] + bursts[-1], bench.window_tokens)
-        compared += [_compare(plan, policy, rate, each, local) for policy, each in zip(policies, driven, strict=True)]
+        for policy in policies:
+            driven = bench.driven(policy, rate, window_s)
+            bursts.append(bench.calibrated(len(bursts)))
+            clock_then = fit_steps(bursts[-2] + bursts[-1], bench.window_tokens)
+            compared.append(_compare(plan, policy, rate, driven, clock_then))
     whole = fit_steps([each for found in bursts for each in found], bench.window_tokens)
     return Measurement(
         compared=tuple(sorted(compared, key=lambda each: plan.policies.index(each.policy))),
