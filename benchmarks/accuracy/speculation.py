@@ -16,7 +16,16 @@ from benchmarks.record import save, table
 from servewise.ask.probe_speculate import probe_speculate
 
 PROMPTS = Path(__file__).parent.parent / "data" / "speculation_prompts.jsonl"
-COLUMNS = ("batch", "k", "tokens_per_verification", "verify_steps", "speedup_predicted", "speedup", "identical_outputs")
+COLUMNS = (
+    "batch",
+    "k",
+    "tokens_per_verification",
+    "verify_steps",
+    "speedup_predicted",
+    "speedup_predicted_timed",
+    "speedup",
+    "identical_outputs",
+)
 
 
 def main() -> None:
@@ -46,9 +55,9 @@ def main() -> None:
 def prediction_errors(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Relative errors of the predicted speed-up, and how often it is on the right side of 1."""
     drafted = [row for row in rows if row["k"]]
-    errors = [abs(row["speedup_predicted"] / row["speedup"] - 1) for row in drafted]
-    signs = [math.log(row["speedup_predicted"] / row["speedup"]) for row in drafted]
-    same_side = [(row["speedup_predicted"] > 1) == (row["speedup"] > 1) for row in drafted]
+    errors = [abs(row["speedup_predicted_timed"] / row["speedup"] - 1) for row in drafted]
+    signs = [math.log(row["speedup_predicted_timed"] / row["speedup"]) for row in drafted]
+    same_side = [(row["speedup_predicted_timed"] > 1) == (row["speedup"] > 1) for row in drafted]
     return {
         "median_error": median(errors),
         "largest_error": max(errors),

@@ -12,28 +12,31 @@ import numpy as np
 
 from servewise.engine.speculative.acceptance import AcceptanceCounts
 from servewise.engine.speculative.costs import BatchCosts, MeasuredCosts
-from servewise.probe.speculate.acceptance import ci95, offer_chances, resampled, total
-from servewise.probe.speculate.costs import batch_costs, offered, resampled_costs
+from servewise.probe.speculate.acceptance import Replays, ci95, offer_chances, replayed
+from servewise.probe.speculate.costs import batch_costs, drafted, resampled_costs
 from servewise.probe.speculate.draft_spec import parse_draft
 from servewise.probe.speculate.prediction import predicted, turn_to_loss
-from servewise.probe.speculate.speed import identical_share, paired_speedup, rate, tokens_per_verification
+from servewise.probe.speculate.speed import identical_share, paired_speedup, rate, seconds_at, tokens_per_verification
 from servewise.techniques.speculation import best_row, speedup
 
 
-def observed(acceptance: float, k: int, verifications: int, seed: int = 0) -> AcceptanceCounts:
-    """Counts of a draft whose every token is accepted alike, independently."""
-    rng, counts = np.random.default_rng(seed), AcceptanceCounts()
-    for _ in range(verifications):
-        accepted = next((place for place in range(k) if rng.random() >= acceptance), k)
-        counts.observe(k, k, accepted)
-    return counts
+def reply(acceptance: float, k: int, tokens: int, seed: int = 0) -> list[list[int]]:
+    """Drafts at every token of a reply, each accepted alike, independently."""
+    agrees = np.random.default_rng(seed).random(tokens + k) < acceptance
+    runs = [next((n for n in range(k) if not agrees[at + n]), k) for at in range(tokens)]
+    return [[k, k, run] for run in runs]
+
+
+def observed(acceptance: float, k: int, tokens: int) -> list[AcceptanceCounts]:
+    """Counts by draft length of such a reply."""
+    return Replays([reply(acceptance, k, tokens)], k).total()
 
 
 def test_at_small_batch_the_prediction_is_the_closed_form() -> None:
     """Even acceptance a, a verification that costs a step and a draft of cost c give Leviathan et al.'s theorem 3.8."""
     a, c, step = 0.7, 0.128, 0.02
     costs = BatchCosts(1, tuple(k * c * step for k in range(9)), (step,) * 9)
-    rows = predicted(observed(a, 8, 20_000), costs)
+    rows = predicted(observed(a, 8, 60_000), costs)
 
     for row in rows:
         assert row.speedup == pytest.approx(speedup(a, row.k, c), rel=0.02)
@@ -45,12 +48,12 @@ def test_at_a_batch_beyond_the_ridge_the_prediction_is_a_loss() -> None:
     """Where n tokens cost n steps, K drafts of acceptance a give (1 + a + ... + a^K) / (K + 1) at most: below 1."""
     a, step = 0.6, 0.02
     costs = BatchCosts(64, (0.0,) * 5, tuple(n * step for n in range(1, 6)))
-    for row in predicted(observed(a, 4, 20_000), costs)[1:]:
+    for row in predicted(observed(a, 4, 60_000), costs)[1:]:
         expected = sum(a**place for place in range(row.k + 1)) / (row.k + 1)
 
         assert row.speedup == pytest.approx(expected, rel=0.02)
         assert row.speedup < 1
-    assert best_row(predicted(observed(a, 4, 100), costs)).k == 0
+    assert best_row(predicted(observed(a, 4, 500), costs)).k == 0
 
 
 def test_the_turn_lies_where_the_line_crosses_one() -> None:
@@ -67,8 +70,8 @@ def test_bootstrap_intervals_hold_the_truth_about_as_often_as_they_say() -> None
     """Of 60 surveys of 20 prompts, the 95% interval of survival at position 1 holds the true 0.6 in most."""
     held = 0
     for seed in range(60):
-        prompts = [observed(0.6, 2, 15, 1000 * seed + place) for place in range(20)]
-        interval = ci95([each.survival()[0] for each in resampled(prompts, seed)])
+        prompts = [reply(0.6, 2, 30, 1000 * seed + place) for place in range(20)]
+        interval = ci95([each[2].survival()[0] for each in Replays(prompts, 2).resampled(seed)])
         assert interval is not None
         held += interval[0] <= 0.6 <= interval[1]
 
@@ -77,7 +80,25 @@ def test_bootstrap_intervals_hold_the_truth_about_as_often_as_they_say() -> None
 
 def test_few_prompts_get_no_interval() -> None:
     """Four prompts are no sample."""
-    assert ci95([each.survival()[0] for each in resampled([observed(0.5, 1, 9)] * 4, 0)]) is None
+    assert Replays([reply(0.5, 1, 9)] * 4, 1).resampled(0) == []
+    assert ci95([]) is None
+
+
+def test_a_replay_goes_through_a_reply_as_a_run_would() -> None:
+    """By hand: at K = 2, tokens 0 (both kept), 3 (one of one kept), 5 (none offered), 6 (refused)."""
+    judged = [[3, 3, 3], [3, 3, 0], [3, 3, 0], [3, 1, 1], [3, 0, 0], [3, 0, 0], [2, 2, 0]]
+    counts = replayed(judged, 2)
+
+    assert [tuple(each) for each in counts.positions] == [(4, 3, 3, 2), (4, 2, 1, 1)]
+    assert replayed(judged, 0).positions == []
+
+
+def test_totals_of_a_choice_count_prompts_as_often_as_named() -> None:
+    """Twice the first prompt is twice its counts."""
+    replays = Replays([reply(0.5, 3, 40, 1), reply(0.5, 3, 40, 2)], 3)
+    once, twice = (replays.total(each)[3].positions for each in ([0], [0, 0]))
+
+    assert [tuple(2 * count for count in each) for each in once] == [tuple(each) for each in twice]
 
 
 def test_totals_add_up() -> None:
@@ -85,20 +106,21 @@ def test_totals_add_up() -> None:
     short, long = AcceptanceCounts(), AcceptanceCounts()
     short.observe(1, 1, 1)
     long.observe(3, 2, 1)
-    both = total([short, long])
+    both = AcceptanceCounts()
+    both.add(short)
+    both.add(long)
 
     assert [tuple(each) for each in both.positions] == [(2, 2, 2, 2), (1, 1, 1, 0), (1, 0, 0, 0)]
     assert both.survival() == [1.0, 0.0, 0.0]
-    assert offer_chances(both, 4) == [1.0, 1.0, 0.0, 0.0]
+    assert offer_chances(both) == [1.0, 1.0, 0.0]
 
 
 def test_drawn_drafts_are_as_long_as_the_measured_ones() -> None:
-    """Lengths drawn from the chances 0.5 and 0.2 have the mean 0.7."""
-    rng = np.random.default_rng(0)
-    lengths = [offered([0.5, 0.2], rng) for _ in range(20_000)]
+    """With chances 0.5 and 0.2, of 20 drafts 10 have none, 6 one and 4 two tokens, to one draft, in random order."""
+    lengths = drafted([0.5, 0.2], 20, np.random.default_rng(0))
 
-    assert np.mean(lengths) == pytest.approx(0.7, abs=0.02)
-    assert set(lengths) == {0, 1, 2}
+    assert [lengths.count(each) for each in range(3)] == pytest.approx([10, 6, 4], abs=1)
+    assert lengths != sorted(lengths)
 
 
 def test_disturbed_rounds_do_not_count() -> None:
@@ -140,7 +162,7 @@ def test_speedups_are_paired_by_repeat() -> None:
     assert interval == pytest.approx((2.0, 2.0))
     assert paired_speedup(faster[:1], plain[:1])[1] is None
     assert rate(part(3.0, 1.5)) == pytest.approx(2.0)
-    assert tokens_per_verification(faster, 2) == pytest.approx(1.5)
+    assert tokens_per_verification(faster) == pytest.approx(3.0)
 
 
 def test_interval_of_paired_speedups_is_students() -> None:
@@ -152,6 +174,13 @@ def test_interval_of_paired_speedups_is_students() -> None:
     assert math.log(interval[1]) - math.log(4) == pytest.approx(half, rel=1e-4)
 
 
+def test_seconds_are_read_off_the_line_through_rounds() -> None:
+    """On a line of 1 s and 0.1 s a token, 5 tokens take 1.5 s, though no round had 5; level rounds give their mean."""
+    assert seconds_at(5.0, [(0, 1.0), (2, 1.2), (4, 1.4)]) == pytest.approx(1.5)
+    assert seconds_at(5.0, [(3, 1.0), (3, 2.0)]) == pytest.approx(1.5)
+    assert seconds_at(5.0, [(0, 2.0), (4, 1.0)]) == pytest.approx(1.5)
+
+
 def test_outputs_are_compared_one_by_one() -> None:
     """One of two outputs differs: a half is identical."""
     assert identical_share([part(1, 1, [5, 6])], [part(1, 1, [5, 7])]) == 0.5
@@ -160,9 +189,8 @@ def test_outputs_are_compared_one_by_one() -> None:
 def part(tokens: float, seconds: float, outputs: list[int] | None = None) -> dict[str, object]:
     """One speed run."""
     return {
-        "rounds": 10,
-        "undisturbed_rounds": 10,
-        "tokens_per_round": tokens,
+        "verifications": 10,
+        "tokens_per_verification": tokens,
         "round_s": seconds,
         "outputs": outputs or [],
     }

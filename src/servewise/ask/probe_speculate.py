@@ -23,7 +23,7 @@ from servewise.engine.speculative.costs import BatchCosts
 from servewise.errors import InputError
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
-from servewise.probe.speculate.acceptance import ci95, resampled, total
+from servewise.probe.speculate.acceptance import FEWEST_PROMPTS, Replays, ci95
 from servewise.probe.speculate.costs import batch_costs, disturbed_share, resampled_costs
 from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
 from servewise.probe.speculate.journal import Journal
@@ -62,9 +62,10 @@ def probe_speculate(
     """Acceptance by position of ``draft`` on ``prompts``; then costs, predicted and measured speed-up for each K.
 
     ``draft``: ``ngram`` (or ``ngram:MIN-MAX``), ``self:BITS``, ``exit:LAYERS``, or a model. Every prompt is continued
-    once by up to ``max_tokens`` for acceptance; rounds are then timed at each ``batch`` and K on their own, and the
-    prediction made from both is set beside runs of ``speed_prompts`` prompts, each paired with plain decoding in every
-    one of ``repeats``. ``resume`` names a file of JSON lines that keeps what was measured. Sets the thread count.
+    once by up to ``max_tokens``, a draft of ``max_k`` judged at each token; rounds are then timed at each ``batch`` and
+    K on their own. The prediction made from both (for all prompts, and ``timed`` for those that are run) is set beside
+    runs of ``speed_prompts`` prompts or more, each paired with plain decoding in every one of ``repeats``. ``resume``
+    names a file of JSON lines that keeps what was measured. Sets the thread count.
     """
     scope = Scope(
         max_k=whole(max_k, "max_k", most=MOST_K),
@@ -157,16 +158,18 @@ def _conditions(
 
 
 def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, BatchCosts]) -> dict[str, Any]:
-    counts, draws = total(findings.counts), resampled(findings.counts, scope.seed)
+    replays = Replays(findings.replies, scope.max_k)
+    draws = replays.resampled(scope.seed)
+    counts = replays.total()[-1]
     found: dict[str, Any] = {
         "draft": spec.text,
-        "prompts": len(findings.counts),
+        "prompts": replays.prompts,
         "verifications": counts.positions[0].asked if counts.positions else 0,
-        "acceptance_by_position": _positions(counts, draws),
+        "acceptance_by_position": _positions(counts, [each[-1] for each in draws]),
     }
     if scope.acceptance_only or not costs:
         return found
-    rows = {lanes: _rows(each, counts, draws, findings, scope) for lanes, each in costs.items()}
+    rows = {lanes: _rows(each, replays, draws, findings, scope) for lanes, each in costs.items()}
     by_batch = [_best(costs[lanes], found_rows) | _adaptive(lanes, findings) for lanes, found_rows in rows.items()]
     return found | {
         "draft_cost": by_batch[0]["draft_cost"],
@@ -187,16 +190,25 @@ def _positions(counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts]) -> l
 
 
 def _rows(
-    costs: BatchCosts, counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts], findings: Findings, scope: Scope
+    costs: BatchCosts,
+    replays: Replays,
+    draws: Sequence[Sequence[AcceptanceCounts]],
+    findings: Findings,
+    scope: Scope,
 ) -> list[dict[str, Any]]:
     visits = findings.rounds[costs.lanes]
     others = resampled_costs(costs.lanes, visits, scope.max_k, len(draws), scope.seed)
+    timed = predicted(replays.total(scope.timed(costs.lanes, replays.prompts)), costs)
     spread = [predicted(each, other) for each, other in zip(draws, others, strict=True)]
     plain, greedy = findings.speeds[costs.lanes, 0], scope.temperature == 0
     return [
         _row(costs, row, [each[row.k].speedup for each in spread], findings.speeds[costs.lanes, row.k], plain)
+        | {
+            "tokens_per_verification_predicted_timed": timed[row.k].tokens_per_verification,
+            "speedup_predicted_timed": timed[row.k].speedup,
+        }
         | ({"identical_outputs": identical_share(findings.speeds[costs.lanes, row.k], plain)} if greedy else {})
-        for row in predicted(counts, costs)
+        for row in predicted(replays.total(), costs)
     ]
 
 
@@ -216,7 +228,7 @@ def _row(
         "draft_steps": costs.draft_s[row.k] / costs.verify_s[0],
         "verify_steps": costs.verify_s[row.k] / costs.verify_s[0],
         "tokens_per_verification_predicted": row.tokens_per_verification,
-        "tokens_per_verification": tokens_per_verification(parts, costs.lanes),
+        "tokens_per_verification": tokens_per_verification(parts),
         "speedup_predicted": row.speedup,
         "ci95_speedup_predicted": ci95(spread),
         "speedup": speedup,
@@ -249,7 +261,11 @@ def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | Non
     if k == 0:
         return None
     found: dict[str, Any] = {"k": k}
-    for name, key in (("predicted", "speedup_predicted"), ("measured", "speedup")):
+    for name, key in (
+        ("predicted", "speedup_predicted"),
+        ("predicted_timed", "speedup_predicted_timed"),
+        ("measured", "speedup"),
+    ):
         turn = turn_to_loss(k, [(lanes, each[k][key]) for lanes, each in sorted(rows.items())])
         found[f"loses_at_batch_{name}"] = turn.loses_at if turn else None
         found[f"even_at_batch_{name}"] = turn.batch if turn else None
@@ -263,8 +279,8 @@ def _caveats(
     if is_emulated(spec, dtype):
         message = f"{spec.text} has the values of its bits but no kernel here: it costs what the target costs"
         found.append(Caveat("emulated-draft", message, "self:8 or self:4 in bfloat16 run packed"))
-    if len(findings.counts) < 5:
-        message = f"{len(findings.counts)} prompts are too few for an interval of the acceptance"
+    if len(findings.replies) < FEWEST_PROMPTS:
+        message = f"{len(findings.replies)} prompts are too few for an interval of the acceptance"
         found.append(Caveat("few-prompts", message, "give at least 20"))
     shares = [disturbed_share(visits) for visits in findings.rounds.values()]
     if shares and max(shares) > DISTURBED_SHARE:

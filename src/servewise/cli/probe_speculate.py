@@ -20,7 +20,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--max-tokens", type=WHOLE, default=64, show_default=True, metavar="N", help="Tokens of a reply at most.")
 @click.option("--temperature", type=NUMBER, default=0.0, show_default=True, metavar="T", help="0: greedy.")
 @click.option("--repeats", type=WHOLE, default=3, show_default=True, help="Of each timing, for its interval.")
-@click.option("--speed-prompts", type=WHOLE, default=8, show_default=True, help="Prompts of a timed run at batch 1.")
+@click.option("--speed-prompts", type=WHOLE, default=8, show_default=True, help="Prompts of a timed run, at least.")
 @click.option("--acceptance-only", is_flag=True, help="Acceptance by position, and no timing.")
 @click.option("--dtype", default="bfloat16", show_default=True, help="float64, float32 or bfloat16: what computes.")
 @click.option("--device", default="cpu", show_default=True, metavar="D", help="cpu, cuda, cuda:1.")

@@ -14,21 +14,25 @@ from servewise.probe.speculate.undisturbed import undisturbed
 ROUNDS = 6  # of each draft length, in one visit
 
 
-def time_rounds(timer: RoundTimer, chances: Sequence[float], rng: np.random.Generator) -> list[Any]:
-    """``ROUNDS`` of every K from 0 to ``len(chances)``, in random order after one of each that is not counted.
+def time_rounds(timer: RoundTimer, chances: Sequence[Sequence[float]], rng: np.random.Generator) -> list[Any]:
+    """``ROUNDS`` of every K, in random order after one of each that is not counted.
 
-    ``chances``: that the draft has a token for each position; each round's drafts are as long as these say.
+    ``chances[k]``: that the draft has a token for each position in a run at K = k; drafts are as long as these say.
     """
-    max_k = len(chances)
+    max_k = len(chances) - 1
     order = [*range(max_k + 1), *rng.permutation(np.repeat(range(max_k + 1), ROUNDS)).tolist()]
-    times = [timer.time(k, [offered(chances[:k], rng) for _ in timer.lanes]) for k in order]
+    drafts = [iter(drafted(each, (ROUNDS + 1) * len(timer.lanes), rng)) for each in chances]
+    times = [timer.time(k, [next(drafts[k]) for _ in timer.lanes]) for k in order]
     return [list(each) for each in times[max_k + 1 :]]
 
 
-def offered(chances: Sequence[float], rng: np.random.Generator) -> int:
-    """How many tokens a draft has, drawn: it has the first i with chance i of ``chances``."""
-    drawn = rng.random()
-    return sum(chance > drawn for chance in chances)
+def drafted(chances: Sequence[float], count: int, rng: np.random.Generator) -> list[int]:
+    """How many tokens each of ``count`` drafts has, in random order: the first i with chance i of ``chances``.
+
+    One draw from each of ``count`` equal parts of [0, 1): lengths come as often as they should, to one draft or so.
+    """
+    draws = rng.permutation((np.arange(count) + rng.random(count)) / count)
+    return [sum(chance > draw for chance in chances) for draw in draws.tolist()]
 
 
 def batch_costs(lanes: int, visits: Sequence[Sequence[Sequence[float]]], max_k: int) -> BatchCosts:

@@ -12,16 +12,15 @@ from servewise.engine.speculative.costs import BatchCosts
 from servewise.techniques.speculation import SpeculationRow, batched_speedup, tokens_from_survival
 
 
-def predicted(counts: AcceptanceCounts, costs: BatchCosts) -> list[SpeculationRow]:
-    """Every K from 0: tokens a verification, and their number x plain step / (draft + verification).
+def predicted(counts: Sequence[AcceptanceCounts], costs: BatchCosts) -> list[SpeculationRow]:
+    """Every K from 0, by its own counts: tokens a verification, and these x plain step / (draft + verification).
 
     ``techniques.speculation.batched_speedup`` with the times of each K. Leaves out that a batch's last sequences run
     alone, and that each sequence's last drafts are cut short.
     """
-    survival = counts.survival()
     rows = []
     for k, (draft_s, verify_s) in enumerate(zip(costs.draft_s, costs.verify_s, strict=True)):
-        tokens = tokens_from_survival(survival[:k])
+        tokens = tokens_from_survival(counts[k].survival())
         draft_step_s = draft_s / k if k else 0.0
         gain = batched_speedup(tokens, k, step_s=costs.verify_s[0], draft_step_s=draft_step_s, verify_s=verify_s)
         rows.append(SpeculationRow(k, tokens, gain))

@@ -1,4 +1,4 @@
-"""Measured speed: the same prompts decoded at one draft length, and the rate while the whole batch ran."""
+"""Measured speed: the same prompts decoded at one draft length, and the rate with a full batch."""
 
 from __future__ import annotations
 
@@ -18,33 +18,51 @@ Interval = tuple[float, float]
 
 
 def measure_speed(decoder: SpeculativeDecoder, requests: Sequence[Request], slots: int) -> dict[str, Any]:
-    """Tokens a round, seconds a round and the output's checksums, over the rounds in which all ``slots`` ran.
+    """Tokens a verification, seconds of a round with all ``slots`` busy, and the output's checksums.
 
-    Tokens are counted over all of them, seconds over those that other programs did not hold up. Prompts, and rounds of
-    a batch that has begun to empty, are left out.
+    Tokens are those of whole replies. Seconds are of rounds with a full batch that other programs did not hold up; such
+    rounds see more of the replies' beginnings than of their ends, so they are read off at the run's own mean number of
+    drafted tokens (``seconds_at``). Prefill is left out.
     """
     lanes = generate(decoder, requests, slots)
-    full = [each for each in decoder.rounds if not each.prompt_tokens and each.lanes == slots]
-    kept = undisturbed([each.seconds for each in full], [each.waited_s for each in full]) if full else []
+    rounds = [each for each in decoder.rounds if not each.prompt_tokens]
+    full = [each for each in rounds if each.lanes == slots]
+    kept = [full[place] for place in undisturbed([r.seconds for r in full], [r.waited_s for r in full])] if full else []
+    verifications = sum(each.lanes for each in rounds)
+    offered = sum(each.offered for each in rounds) * slots / max(verifications, 1)
     return {
-        "rounds": len(full),
+        "verifications": verifications,
+        "tokens_per_verification": sum(each.emitted for each in rounds) / verifications if verifications else 0.0,
+        "full_rounds": len(full),
         "undisturbed_rounds": len(kept),
-        "tokens_per_round": fmean(each.emitted for each in full) if full else 0.0,
-        "round_s": fmean(full[place].seconds for place in kept) if kept else 0.0,
+        "round_s": seconds_at(offered, [(each.offered, each.seconds) for each in kept]) if kept else 0.0,
         "outputs": [crc32(str(lane.tokens).encode()) for lane in lanes],
     }
 
 
+def seconds_at(offered: float, rounds: Sequence[tuple[int, float]]) -> float:
+    """Seconds of a round with ``offered`` drafted tokens, by least squares over (drafted tokens, seconds).
+
+    The mean where all rounds had as many, or where more tokens seem to take less time (noise).
+    """
+    middle, mean = fmean(tokens for tokens, _ in rounds), fmean(seconds for _, seconds in rounds)
+    spread = sum((tokens - middle) ** 2 for tokens, _ in rounds)
+    if spread == 0:
+        return mean
+    slope = sum((tokens - middle) * (seconds - mean) for tokens, seconds in rounds) / spread
+    return mean + max(slope, 0.0) * (offered - middle)
+
+
 def rate(part: dict[str, Any]) -> float:
-    """Tokens/s of the batch."""
-    return float(part["tokens_per_round"] / part["round_s"]) if part["round_s"] else math.nan
+    """Tokens/s of one sequence in a full batch."""
+    return float(part["tokens_per_verification"] / part["round_s"]) if part["round_s"] else math.nan
 
 
-def tokens_per_verification(parts: Sequence[dict[str, Any]], lanes: int) -> float:
+def tokens_per_verification(parts: Sequence[dict[str, Any]]) -> float:
     """Tokens that a verification of one sequence gave, over all repeats."""
-    rounds = sum(part["rounds"] for part in parts)
-    tokens = sum(part["rounds"] * part["tokens_per_round"] for part in parts)
-    return float(tokens / rounds / lanes) if rounds else math.nan
+    verifications = sum(part["verifications"] for part in parts)
+    tokens = sum(part["verifications"] * part["tokens_per_verification"] for part in parts)
+    return float(tokens / verifications) if verifications else math.nan
 
 
 def identical_share(parts: Sequence[dict[str, Any]], plain: Sequence[dict[str, Any]]) -> float:

@@ -11,12 +11,11 @@ import numpy as np
 
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.sampling_settings import SamplingSettings
-from servewise.engine.speculative.acceptance import AcceptanceCounts
 from servewise.engine.speculative.cached_model import CachedModel
 from servewise.engine.speculative.costs import MeasuredCosts, RoundTimer
 from servewise.engine.speculative.decoder import Request, SpeculativeDecoder
 from servewise.engine.speculative.draft_length import DraftLength, FixedLength, MeasuredLength
-from servewise.probe.speculate.acceptance import counts_of, measure_acceptance, offer_chances, total
+from servewise.probe.speculate.acceptance import Replays, judge_every_token, offer_chances
 from servewise.probe.speculate.costs import batch_costs, time_rounds
 from servewise.probe.speculate.draft_spec import DraftSpec, make_draft
 from servewise.probe.speculate.journal import Journal
@@ -29,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What is surveyed. ``speed_prompts``: prompts of a speed run at batch 1; larger batches take two for each slot."""
+    """What is surveyed. ``speed_prompts``: prompts of a speed run at least; a batch takes two for each slot."""
 
     max_k: int
     batches: tuple[int, ...]
@@ -40,15 +39,21 @@ class Scope:
     acceptance_only: bool
     seed: int
 
+    def timed(self, batch: int, prompts: int) -> list[int]:
+        """Which of ``prompts`` a speed run at ``batch`` decodes: evenly spread, repeated where there are too few."""
+        wanted = max(self.speed_prompts, 2 * batch if batch > 1 else 1)
+        return [place * prompts // wanted for place in range(wanted)]
+
 
 @dataclass(slots=True)
 class Findings:
-    """What was measured: counts by prompt; timed rounds by batch and visit; speeds by (batch, K) and repeat.
+    """What was measured: drafts judged by prompt and token; timed rounds by batch and visit; speeds by repeat.
 
+    ``speeds``: of each (batch, K).
     ``adaptive``: speeds by batch where K followed the measured acceptance.
     """
 
-    counts: list[AcceptanceCounts] = field(default_factory=list)
+    replies: list[list[list[int]]] = field(default_factory=list)
     rounds: dict[int, list[Any]] = field(default_factory=dict)
     speeds: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=dict)
     adaptive: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
@@ -96,12 +101,14 @@ class Survey:
                 yield self._adaptive_part(batch, repeat)
 
     def _acceptance_part(self, start: int, slots: int) -> Part:
+        max_k = self._scope.max_k
+
         def measure(_: Findings) -> Any:
             requests = self._requests(self._prompts[start : start + slots])
-            return measure_acceptance(self._decoder(FixedLength(self._scope.max_k), requests, slots), requests, slots)
+            return judge_every_token(self._decoder(FixedLength(0), requests, slots, draft=True), requests, max_k)
 
         def keep(findings: Findings, value: Any) -> None:
-            findings.counts += [counts_of(rows) for rows in value]
+            findings.replies += value
 
         return Part(("acceptance", start), measure, keep)
 
@@ -118,7 +125,8 @@ class Survey:
                 clock=self._stopwatch.clock,
                 waited=self._stopwatch.waited,
             )
-            return time_rounds(timer, offer_chances(total(findings.counts), self._scope.max_k), rng)
+            counts = Replays(findings.replies, self._scope.max_k).total()
+            return time_rounds(timer, [offer_chances(each) for each in counts], rng)
 
         def keep(findings: Findings, value: Any) -> None:
             findings.rounds.setdefault(batch, []).append(value)
@@ -128,7 +136,7 @@ class Survey:
     def _speed_part(self, batch: int, k: int, repeat: int) -> Part:
         def measure(_: Findings) -> Any:
             requests = self._speed_requests(batch)
-            return measure_speed(self._decoder(FixedLength(k), requests, batch), requests, batch)
+            return measure_speed(self._decoder(FixedLength(k), requests, batch, draft=k > 0), requests, batch)
 
         def keep(findings: Findings, value: Any) -> None:
             findings.speeds.setdefault((batch, k), []).append(value)
@@ -140,7 +148,7 @@ class Survey:
             costs = MeasuredCosts((batch_costs(batch, findings.rounds[batch], self._scope.max_k),))
             requests = self._speed_requests(batch)
             return measure_speed(
-                self._decoder(MeasuredLength(costs, self._scope.max_k), requests, batch), requests, batch
+                self._decoder(MeasuredLength(costs, self._scope.max_k), requests, batch, draft=True), requests, batch
             )
 
         def keep(findings: Findings, value: Any) -> None:
@@ -149,16 +157,15 @@ class Survey:
         return Part(("adaptive", batch, repeat), measure, keep)
 
     def _speed_requests(self, batch: int) -> list[Request]:
-        """The first prompts, two for each slot of a batch so that it is full for long."""
-        few = self._prompts[: self._scope.speed_prompts]
-        return self._requests(list(islice(cycle(few), max(len(few), 2 * batch if batch > 1 else 1))))
+        return self._requests([self._prompts[place] for place in self._scope.timed(batch, len(self._prompts))])
 
-    def _decoder(self, length: DraftLength, requests: Sequence[Request], slots: int) -> SpeculativeDecoder:
+    def _decoder(
+        self, length: DraftLength, requests: Sequence[Request], slots: int, *, draft: bool
+    ) -> SpeculativeDecoder:
         capacity = self._capacity(requests, slots)
-        drafting = length != FixedLength(0)
         return SpeculativeDecoder(
             CachedModel(self._target, capacity, BLOCK_TOKENS, self._target.device),
-            make_draft(self._spec, self._model, capacity) if drafting else None,
+            make_draft(self._spec, self._model, capacity) if draft else None,
             length,
             seed=self._scope.seed,
             clock=self._stopwatch.clock,

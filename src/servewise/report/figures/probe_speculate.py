@@ -10,7 +10,7 @@ from servewise.report.reading import distinct, plottable, rows, text
 
 TITLE = "Speed-up by draft length"
 _MOST_BATCHES = 3
-_KINDS = (("predicted", "speedup_predicted"), ("measured", "speedup"))
+_KINDS = (("predicted", "speedup_predicted_timed"), ("measured", "speedup"))
 
 
 def figures(answer: Answer) -> list[Figure]:
