@@ -21,7 +21,7 @@ def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("tokens", [1, 3, 8, 9, 40])
+@pytest.mark.parametrize("tokens", [1, 3, 32, 33, 160, 161])
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize(
     "grid",

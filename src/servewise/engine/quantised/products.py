@@ -4,8 +4,8 @@ Legend: T tokens, O outputs, I inputs, G groups of inputs, N blocks of 64 output
 
 Kernels (PyTorch 2.13, CPU; bf16 activations): ``_weight_int8pack_mm`` for 8 bits, symmetric, a scale a channel;
 ``_weight_int4pack_mm_for_cpu`` for 4 bits in groups; ``_int_mm`` where the activations have 8 bits too. The first two
-take time in proportion to the tokens, so that beyond ``MOST_KERNEL_TOKENS`` a dense copy made for the step is faster
-(measured on AVX512 with AMX: 8 to 12 tokens for matrices of 576 x 576 to 4096 x 4096).
+take time in proportion to the tokens; beyond some tokens a dense copy, made a part at a time so that it stays in the
+cache, is faster (``benchmarks.speed.quantised_products``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from servewise.engine.quantised.grid import encode, round_to_grid, steps_of
 from servewise.engine.quantised.matrix import QuantisedMatrix
 from servewise.engine.quantised.scheme import ACTIVATIONS
 
-MOST_KERNEL_TOKENS = 8
+MOST_INT8_KERNEL_TOKENS = 32
+MOST_INT4_KERNEL_TOKENS = 160
+PART_VALUES = 2**19  # 1 MiB in bf16
 INT4_GROUPS = (32, 64, 128, 256)
 INT4_ROWS = 64
 INT4_CENTRE = 8
@@ -56,11 +58,18 @@ class Int8Linear:
 
     def __call__(self, x_TI: Tensor) -> Tensor:
         """(T, O)."""
-        if len(x_TI) <= MOST_KERNEL_TOKENS and not x_TI.is_cuda:
+        if len(x_TI) <= MOST_INT8_KERNEL_TOKENS and not x_TI.is_cuda:
             y_TO: Tensor = torch.ops.aten._weight_int8pack_mm(x_TI.contiguous(), self._codes_OI, self._scale_O)
         else:
-            y_TO = functional.linear(x_TI, self._codes_OI.to(x_TI.dtype)) * self._scale_O
+            y_TO = self._by_parts(x_TI) * self._scale_O
         return _biased(y_TO, self._bias_O)
+
+    def _by_parts(self, x_TI: Tensor) -> Tensor:
+        """The product with the codes themselves, exact in bf16, a dense copy of some outputs at a time."""
+        rows = max(1, PART_VALUES // x_TI.shape[1])
+        return torch.cat(
+            [functional.linear(x_TI, part.to(x_TI.dtype)) for part in torch.split(self._codes_OI, rows)], 1
+        )
 
 
 class Int4Linear:
@@ -72,7 +81,8 @@ class Int4Linear:
         self._codes: Tensor = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes_OI, 1)
         steps = torch.cat((matrix.steps.scale, matrix.steps.offset), 2)  # (O, G, 2)
         self._steps_GO2 = steps.transpose(0, 1).to(torch.bfloat16).contiguous()
-        self._order_known = bool((self._unpacked() == _in_blocks(codes_OI)).all())
+        unpacked = _unpacked(self._codes.view(-1, codes_OI.shape[1], INT4_ROWS // 2))
+        self._order_known = bool((unpacked == _in_blocks(codes_OI)).all())
 
     @property
     def stored_bytes(self) -> int:
@@ -81,25 +91,35 @@ class Int4Linear:
 
     def __call__(self, x_TI: Tensor) -> Tensor:
         """(T, O)."""
-        if len(x_TI) <= MOST_KERNEL_TOKENS or not self._order_known:
+        if len(x_TI) <= MOST_INT4_KERNEL_TOKENS or not self._order_known:
             y_TO: Tensor = torch.ops.aten._weight_int4pack_mm_for_cpu(
                 x_TI.contiguous(), self._codes, self._group, self._steps_GO2
             )
         else:
-            y_TO = functional.linear(x_TI, self._dense(x_TI.dtype))
+            y_TO = self._by_parts(x_TI)
         return _biased(y_TO, self._bias_O)
 
-    def _unpacked(self) -> Tensor:
-        """(N, I, 64) codes, 0 to 15, in AVX512's order: byte (n, i, j) holds outputs 64n + j and 64n + 32 + j."""
-        bytes_NI32 = self._codes.view(-1, 2 * self._codes.shape[1], INT4_ROWS // 2)
-        return torch.cat((bytes_NI32 & 15, bytes_NI32 >> 4), 2)
+    def _by_parts(self, x_TI: Tensor) -> Tensor:
+        """The product, a dense copy of some blocks of outputs at a time."""
+        inputs = x_TI.shape[1]
+        steps_2NGR = self._steps_GO2.view(-1, len(self._codes) // INT4_ROWS, INT4_ROWS, 2).permute(3, 1, 0, 2)
+        count = max(1, PART_VALUES // (inputs * INT4_ROWS))
+        codes = torch.split(self._codes.view(-1, inputs, INT4_ROWS // 2), count)
+        steps = torch.split(steps_2NGR, count, 1)
+        parts = [x_TI @ self._dense(*each, x_TI.dtype) for each in zip(codes, steps, strict=True)]
+        return torch.cat(parts).transpose(0, 1).reshape(len(x_TI), -1)
 
-    def _dense(self, dtype: torch.dtype) -> Tensor:
-        codes_NI64 = self._unpacked().to(dtype) - INT4_CENTRE
-        blocks, inputs, rows = codes_NI64.shape
-        scale, offset = self._steps_GO2.view(-1, blocks, rows, 2).permute(3, 1, 0, 2).unsqueeze(3)  # (N, G, 1, 64) each
-        dense: Tensor = codes_NI64.view(blocks, -1, self._group, rows) * scale + offset
-        return dense.view(blocks, inputs, rows).transpose(1, 2).reshape(blocks * rows, inputs)
+    def _dense(self, codes: Tensor, steps_2NGR: Tensor, dtype: torch.dtype) -> Tensor:
+        """(N, I, 64): the matrix of some blocks, transposed as the kernel's order has it."""
+        signed = _unpacked(codes).to(torch.int8) - INT4_CENTRE
+        scale, offset = steps_2NGR.unsqueeze(3)
+        grouped = signed.to(dtype).view(len(codes), -1, self._group, INT4_ROWS)
+        return torch.addcmul(offset, grouped, scale, out=grouped).view(signed.shape)
+
+
+def _unpacked(codes: Tensor) -> Tensor:
+    """(N, I, 64) codes in AVX512's order: byte (n, i, j) holds outputs 64n + j and 64n + 32 + j of input i."""
+    return torch.cat((codes & 15, codes >> 4), 2)
 
 
 def _biased(y_TO: Tensor, bias_O: Tensor | None) -> Tensor:
