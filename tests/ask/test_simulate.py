@@ -229,3 +229,11 @@ def test_requests_cut_or_repeat_the_workload() -> None:
         (row,) = simulate("llama-2-13b", workload=chat(50), requests=wanted, seeds=1, **STUDY).result["rows"]
 
         assert row["completed"] == wanted
+
+
+def test_a_trace_of_one_moment_has_no_rate_of_its_own(tmp_path: Path) -> None:
+    """One line that says why, and what to give."""
+    trace = tmp_path / "one.jsonl"
+    trace.write_text('{"arrival_s": 0, "prompt_tokens": 10, "output_tokens": 5}\n')
+    with pytest.raises(InputError, match="one moment"):
+        simulate("llama-3.1-8b", "l4", workload=str(trace))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from servewise.deployment.deployment import Deployment
+from servewise.deployment.formats import engine_formats
 from servewise.modelspec.kv import kv_bytes_per_token
 from servewise.modelspec.weights import weight_bytes
 from servewise.plan.clock import clock_for
@@ -16,13 +17,25 @@ COMPARED = (("fp8", None), ("int8", None), ("int4", None), (None, "fp8"), ("fp8"
 
 
 def precision_rows(deployment: Deployment, batch: int, context: int, estimator: str | None) -> list[dict[str, Any]]:
-    """The deployment as it is and with fewer bits, decoding ``batch`` sequences of ``context`` tokens; no quality."""
-    kept = [(deployment.weights, deployment.kv)]
+    """The deployment as it is and with fewer bits, decoding ``batch`` sequences of ``context`` tokens; no quality.
+
+    Fewer bits of weights bring the activations with them where the engine does so (see ``engine_formats``), unless the
+    deployment's activations are not the engine's own choice.
+    """
+    found = [deployment]
     for weights, kv in COMPARED:
         pair = (FORMATS[weights] if weights else deployment.weights, FORMATS[kv] if kv else deployment.kv)
-        if _fewer(pair, deployment) and pair not in kept:
-            kept.append(pair)
-    return [_row(replace(deployment, weights=weights, kv=kv), batch, context, estimator) for weights, kv in kept]
+        if _fewer(pair, deployment):
+            found.append(_in_formats(deployment, *pair))
+    rows = [_row(each, batch, context, estimator) for each in found]
+    return list({row["name"]: row for row in reversed(rows)}.values())[::-1]
+
+
+def _in_formats(deployment: Deployment, weights: Precision | None, kv: Precision) -> Deployment:
+    usual = engine_formats(deployment.model, deployment.accelerator, weights=deployment.weights)
+    given = None if deployment.activations == usual.activations else deployment.activations
+    chosen = engine_formats(deployment.model, deployment.accelerator, weights=weights, kv=kv, activations=given)
+    return replace(deployment, weights=weights, kv=kv, activations=chosen.activations)
 
 
 def _fewer(pair: tuple[Precision | None, Precision], deployment: Deployment) -> bool:

@@ -50,7 +50,7 @@ def _joined(whole: Percentiles, runs: Sequence[Percentiles]) -> Percentiles:
 def around(centre: float, own: Interval, nominal: float, slow: float, fast: float) -> Interval:
     """``centre`` with its ``own`` interval, and as far beyond as ``slow`` and ``fast`` are from ``nominal``.
 
-    An ``own`` that reaches to zero or below it says nothing of how low the truth may lie: then the interval begins at 0.
+    An ``own`` that reaches to zero or below says nothing of how low the truth may lie: the interval begins at 0.
 
     >>> around(2.0, (2.0, 2.0), 1.0, 4.0, 0.5)
     (1.0, 8.0)

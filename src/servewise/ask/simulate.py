@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -151,6 +152,9 @@ def _clocks(deployment: Deployment, estimator: str | None, server: Server, load:
 def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:
     """The rates asked for; a closed loop has none, and one row."""
     if not isinstance(load, ClosedLoop):
+        if rate is None and not isfinite(load.rate_per_s):
+            what = "all its requests come at one moment, so it has no rate of its own"
+            raise InputError(what, where=load.title, hint="give --rate, or more requests")
         return positives(load.rate_per_s if rate is None else rate, "rate")
     if rate is not None:
         raise InputError(

@@ -66,10 +66,17 @@ def steptime(
             "ridge_batch_without_kv": ridge_batch_without_kv(ideal),
             "phase": phase,
             "estimator": clock.name,
-            "precisions": precision_rows(deployment, batches[len(batches) // 2], context, estimator),
-        },
+        }
+        | _precisions(deployment, phase, batches[len(batches) // 2], context, estimator),
         caveats=unique(clock.caveats + _beyond_memory(deployment, batches, context)),
     )
+
+
+def _precisions(
+    deployment: Deployment, phase: Phase, batch: int, context: int, estimator: str | None
+) -> dict[str, Any]:
+    """Fewer bits compared, for decode alone: that is where bytes are time."""
+    return {"precisions": precision_rows(deployment, batch, context, estimator)} if phase == "decode" else {}
 
 
 def shape_of(phase: Phase, batch: int, context: int, window_tokens: int | None) -> StepShape:
