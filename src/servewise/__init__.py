@@ -18,7 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from servewise.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from servewise.answer import Answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.plan import plan
 from servewise.ask.prefix import prefix
@@ -15,6 +14,7 @@ from servewise.ask.steptime import steptime
 from servewise.ask.study import study
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
+from servewise.version import __version__
 
 MODEL, DRAFT, ACCELERATOR = "llama-2-13b", "tinyllama-1.1b", "a100-80gb"
 TRACE, PREFIX_TRACE = "azure-conv", "mooncake-conv"

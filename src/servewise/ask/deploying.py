@@ -110,7 +110,7 @@ def deploy(
 
 def conditions_of(deployment: Deployment, *, load: str, lengths: str, estimator: str | None = None) -> Conditions:
     """The conditions of figures about ``deployment`` at that load and those lengths."""
-    from servewise import __version__
+    from servewise.version import __version__
 
     return Conditions(
         hardware=hardware_of(deployment),

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.engine.checkpoints.library import SMOLLM2, LocalModel, Places, default_places, local_models
 from servewise.errors import InputError
+from servewise.version import __version__
 
 FORMATS = {"safetensors": ("bf16", "f16", "f32"), "gguf": ("bf16", "f16", "f32", "q8_0", "q4_0")}
 UNROUNDED = {"f32": 0, "f64": 0, "bf16": 1, "f16": 1}

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.deploying import DEFAULT_ENGINE, engine_named
 from servewise.ask.names import (
@@ -44,6 +43,7 @@ from servewise.plan.clock import kind_for
 from servewise.plan.planner import STRETCH, Progress, Question, find_plan
 from servewise.plan.traffic import Traffic, stretches, traffic_of
 from servewise.pricing.price import accelerator_price, stated_price
+from servewise.version import __version__
 from servewise.workload.synthetic import ClosedLoop
 from servewise.workload.workload import Workload
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import finite, positive, share, whole
 from servewise.ask.serving import Load, WorkloadLike, caveats_of
@@ -16,6 +15,7 @@ from servewise.pricing.cache_terms import CacheTerms, find_terms
 from servewise.techniques.prefix import PromptBill, counted_bill, hit_rate_at, prompt_bill
 from servewise.techniques.reuse import BlockStore, Break, Reuse, count_reuse
 from servewise.units import DAY_S
+from servewise.version import __version__
 from servewise.workload.load import load_workload
 from servewise.workload.request import Request
 from servewise.workload.synthetic import ClosedLoop

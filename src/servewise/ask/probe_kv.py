@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import whole, wholes
 from servewise.caveats import Caveat
@@ -18,6 +17,7 @@ from servewise.errors import InputError
 from servewise.probe.kv import CacheWork, cache_work, reply_with_cache, reply_without_cache
 from servewise.probe.ops.machine import Machine, this_machine, waited_s
 from servewise.probe.ops.operation import dtype_named
+from servewise.version import __version__
 
 TOKENS = (20, 40, 80, 160)
 PROMPT = "The capital of France is Paris, and the capital of Germany is"

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import whole, wholes
 from servewise.caveats import Caveat, unique
@@ -28,6 +27,7 @@ from servewise.probe.ops.operation import DTYPES, dtype_named
 from servewise.probe.ops.survey import Scope, Timed, reached_bandwidth, reached_peak, survey
 from servewise.probe.ops.timing import Timing
 from servewise.probe.steps import StepKey, TimedStep, step_keys, table_csv, time_steps
+from servewise.version import __version__
 
 Progress = Callable[[int, int], None]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import positive, positives, whole
 from servewise.caveats import Caveat
@@ -22,6 +21,7 @@ from servewise.probe.ops.operation import dtype_named
 from servewise.probe.policies.clock import clock_named
 from servewise.probe.policies.comparison import row_of
 from servewise.probe.policies.measurement import NAMES, Measurement, Plan, measure
+from servewise.version import __version__
 from servewise.workload.arrivals import Poisson
 from servewise.workload.lengths import Lognormal
 from servewise.workload.synthetic import Synthetic

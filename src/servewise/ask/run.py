@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.rows import simulated_row
 from servewise.conditions import Conditions
@@ -14,6 +13,7 @@ from servewise.metrics.summary import summarise
 from servewise.records.columns import StepColumns
 from servewise.records.run_directory import RunRecord, read_run, write_run
 from servewise.simulate.run import Run
+from servewise.version import __version__
 
 
 def keep_run(

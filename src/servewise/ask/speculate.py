@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.names import AcceleratorLike, ModelLike
@@ -18,6 +17,7 @@ from servewise.plan.clock import clock_for
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.shape import StepShape, add_chunk, decode_shape
 from servewise.techniques.speculation import SpeculationRow, batched_rows, best_row, speculation_rows
+from servewise.version import __version__
 
 DEFAULT_MAX_K = 16
 MOST_K = 256

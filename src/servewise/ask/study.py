@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.plan.workers import Workers
 from servewise.study import StudyTable, figures, summary
 from servewise.study.every_table import MAKERS
+from servewise.version import __version__
 
 Progress = Callable[[int, int], None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from servewise import __version__
 from servewise.cli.group import CommandsOnCall
+from servewise.version import __version__
 
 COMMANDS = {
     "size": "Does it fit, and how many tokens and sequences does it leave room for?",

@@ -176,6 +176,6 @@ def _conditions(sections: Sequence[Section]) -> tuple[ConditionsView, ...]:
 
 
 def _version() -> str:
-    from servewise import __version__
+    from servewise.version import __version__
 
     return __version__

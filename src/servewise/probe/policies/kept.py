@@ -115,6 +115,6 @@ def _write_whole(path: Path, text: str) -> None:
 def _versions() -> dict[str, str]:
     import torch
 
-    from servewise import __version__
+    from servewise.version import __version__
 
     return {"servewise": __version__, "torch": str(torch.__version__)}
