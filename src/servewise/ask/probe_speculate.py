@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import finite, whole, wholes
 from servewise.caveats import Caveat
@@ -18,21 +17,19 @@ from servewise.conditions import Conditions
 from servewise.engine.checkpoint import Checkpoint, load_checkpoint
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.decoder.load import load_decoder
-from servewise.engine.speculative.acceptance import AcceptanceCounts
-from servewise.engine.speculative.costs import BatchCosts
 from servewise.errors import InputError
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
-from servewise.probe.speculate.acceptance import FEWEST_PROMPTS, Replays, ci95
-from servewise.probe.speculate.costs import batch_costs, disturbed_share, resampled_costs
+from servewise.probe.speculate.acceptance import FEWEST_PROMPTS
+from servewise.probe.speculate.costs import batch_costs, disturbed_share
 from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
 from servewise.probe.speculate.journal import Journal
-from servewise.probe.speculate.prediction import predicted, turn_to_loss
 from servewise.probe.speculate.prompts import Prompt, encode_prompts, read_prompts, refuse_long
-from servewise.probe.speculate.speed import identical_share, paired_speedup, tokens_per_verification
+from servewise.probe.speculate.result import survey_result
+from servewise.probe.speculate.speed import identical_share
 from servewise.probe.speculate.stopwatch import stopwatch_for
 from servewise.probe.speculate.survey import Findings, Scope, Survey
-from servewise.techniques.speculation import SpeculationRow, best_row
+from servewise.version import __version__
 
 Progress = Callable[[int, int], None]
 MOST_K, MOST_BATCH, MOST_PROMPTS, MOST_COMPARED = 32, 512, 10_000, 32
@@ -79,8 +76,10 @@ def probe_speculate(
     )
     spec, machine = parse_draft(draft), this_machine(device, threads)
     texts = read_prompts(Path(prompts))
+    if len(texts) > MOST_PROMPTS:
+        raise InputError(f"holds {len(texts):,} prompts, more than {MOST_PROMPTS:,}", where=str(prompts), hint="cut it")
     checkpoint = load_checkpoint(model)
-    tokens = encode_prompts(texts[:MOST_PROMPTS], checkpoint.tokenizer())
+    tokens = encode_prompts(texts, checkpoint.tokenizer())
     refuse_long(tokens, checkpoint.config.max_context_tokens, str(prompts))
     target = load_decoder(checkpoint, dtype=dtype_named(dtype), device=device)
     small = draft_model(spec, target, lambda name: _other(name, texts, checkpoint, target.dtype, device))
@@ -91,7 +90,7 @@ def probe_speculate(
     return Answer(
         command="probe-speculate",
         conditions=_conditions(target, checkpoint.stored, spec, scope, machine, dtype, tokens, Path(prompts).name),
-        result=_result(spec, scope, findings, costs),
+        result=survey_result(spec, scope, findings, costs),
         caveats=_caveats(spec, target.dtype, findings, greedy=scope.temperature == 0, on_core=stopwatch.on_core),
     )
 
@@ -155,121 +154,6 @@ def _conditions(
         seeds=(scope.seed,),
         version=__version__,
     )
-
-
-def _result(spec: DraftSpec, scope: Scope, findings: Findings, costs: dict[int, BatchCosts]) -> dict[str, Any]:
-    replays = Replays(findings.replies, scope.max_k)
-    draws = replays.resampled(scope.seed)
-    counts = replays.total()[-1]
-    found: dict[str, Any] = {
-        "draft": spec.text,
-        "prompts": replays.prompts,
-        "verifications": counts.positions[0].asked if counts.positions else 0,
-        "acceptance_by_position": _positions(counts, [each[-1] for each in draws]),
-    }
-    if scope.acceptance_only or not costs:
-        return found
-    rows = {lanes: _rows(each, replays, draws, findings, scope) for lanes, each in costs.items()}
-    by_batch = [_best(costs[lanes], found_rows) | _adaptive(lanes, findings) for lanes, found_rows in rows.items()]
-    return found | {
-        "draft_cost": by_batch[0]["draft_cost"],
-        "best_k": by_batch[0]["best_k"],
-        "speedup": by_batch[0]["speedup"],
-        "by_batch": by_batch,
-        "turn_to_loss": _turn(by_batch[0]["best_k_predicted"], rows),
-        "rows": [row for found_rows in rows.values() for row in found_rows],
-    }
-
-
-def _positions(counts: AcceptanceCounts, draws: Sequence[AcceptanceCounts]) -> list[dict[str, Any]]:
-    survivals = [each.survival() for each in draws]
-    return [
-        row | {"ci95_survival": ci95([each[place] for each in survivals if place < len(each)])}
-        for place, row in enumerate(counts.to_json())
-    ]
-
-
-def _rows(
-    costs: BatchCosts,
-    replays: Replays,
-    draws: Sequence[Sequence[AcceptanceCounts]],
-    findings: Findings,
-    scope: Scope,
-) -> list[dict[str, Any]]:
-    visits = findings.rounds[costs.lanes]
-    others = resampled_costs(costs.lanes, visits, scope.max_k, len(draws), scope.seed)
-    timed = predicted(replays.total(scope.timed(costs.lanes, replays.prompts)), costs)
-    spread = [predicted(each, other) for each, other in zip(draws, others, strict=True)]
-    plain, greedy = findings.speeds[costs.lanes, 0], scope.temperature == 0
-    return [
-        _row(costs, row, [each[row.k].speedup for each in spread], findings.speeds[costs.lanes, row.k], plain)
-        | {
-            "tokens_per_verification_predicted_timed": timed[row.k].tokens_per_verification,
-            "speedup_predicted_timed": timed[row.k].speedup,
-        }
-        | ({"identical_outputs": identical_share(findings.speeds[costs.lanes, row.k], plain)} if greedy else {})
-        for row in predicted(replays.total(), costs)
-    ]
-
-
-def _row(
-    costs: BatchCosts,
-    row: SpeculationRow,
-    spread: Sequence[float],
-    parts: Sequence[dict[str, Any]],
-    plain: Sequence[dict[str, Any]],
-) -> dict[str, Any]:
-    speedup, interval = paired_speedup(parts, plain)
-    return {
-        "batch": costs.lanes,
-        "k": row.k,
-        "draft_s": costs.draft_s[row.k],
-        "verify_s": costs.verify_s[row.k],
-        "draft_steps": costs.draft_s[row.k] / costs.verify_s[0],
-        "verify_steps": costs.verify_s[row.k] / costs.verify_s[0],
-        "tokens_per_verification_predicted": row.tokens_per_verification,
-        "tokens_per_verification": tokens_per_verification(parts),
-        "speedup_predicted": row.speedup,
-        "ci95_speedup_predicted": ci95(spread),
-        "speedup": speedup,
-        "ci95_speedup": interval,
-    }
-
-
-def _best(costs: BatchCosts, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    guess = best_row([SpeculationRow(row["k"], 1.0, row["speedup_predicted"]) for row in rows])
-    best = best_row([SpeculationRow(row["k"], 1.0, row["speedup"]) for row in rows])
-    return {
-        "batch": costs.lanes,
-        "step_s": costs.verify_s[0],
-        "draft_cost": costs.draft_cost,
-        "best_k_predicted": guess.k,
-        "speedup_predicted": guess.speedup,
-        "best_k": best.k,
-        "speedup": best.speedup,
-    }
-
-
-def _adaptive(lanes: int, findings: Findings) -> dict[str, Any]:
-    """The speed-up where K followed the acceptance as it was measured, round by round."""
-    value, interval = paired_speedup(findings.adaptive[lanes], findings.speeds[lanes, 0])
-    return {"adaptive_speedup": value, "ci95_adaptive_speedup": interval}
-
-
-def _turn(k: int, rows: dict[int, list[dict[str, Any]]]) -> dict[str, Any] | None:
-    """Where the length that is best at the smallest batch stops paying, as predicted and as measured."""
-    if k == 0:
-        return None
-    found: dict[str, Any] = {"k": k}
-    for name, key in (
-        ("predicted", "speedup_predicted"),
-        ("predicted_timed", "speedup_predicted_timed"),
-        ("measured", "speedup"),
-    ):
-        turn = turn_to_loss(k, [(lanes, each[k][key]) for lanes, each in sorted(rows.items())])
-        found[f"loses_at_batch_{name}"] = turn.loses_at if turn else None
-        found[f"even_at_batch_{name}"] = turn.batch if turn else None
-    return found
 
 
 def _caveats(
