@@ -29,6 +29,7 @@ from servewise.engine.quantised.model import QuantisedKv, quantise
 from servewise.engine.quantised.scheme import KvScheme, Scheme
 from servewise.engine.step import Model
 from servewise.errors import InputError, ServewiseError
+from servewise.probe.quantise import bench
 from servewise.probe.quantise.bench import Bench
 from servewise.probe.quantise.log import Row
 from servewise.probe.quantise.passages import built_in, passages
@@ -321,6 +322,13 @@ def test_what_cannot_be_measured_is_one_clear_line(folder: Path, options: dict[s
     with pytest.raises(ServewiseError, match=words) as caught:
         ask(folder, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_reference_beyond_memory_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probabilities of too many positions at once are refused with the cure, before anything is computed."""
+    monkeypatch.setattr(bench, "MOST_REFERENCE_BYTES", 1000)
+    with pytest.raises(InputError, match="fewer or shorter sequences"):
+        ask(folder, targets=("activations",))
 
 
 def test_text_that_is_no_text_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import positive, whole, wholes
 from servewise.caveats import Caveat
@@ -27,6 +26,7 @@ from servewise.probe.quantise.passages import built_in, passages, read_text
 from servewise.probe.quantise.settings import GRIDS, KEYS, METHODS, TARGETS, Setting, settings_of
 from servewise.probe.quantise.tasks import read_tasks
 from servewise.study.published import QUANTISATION
+from servewise.version import __version__
 
 BITS = (8, 6, 4, 3, 2)
 GROUPS = ("channel", "128", "64", "32")
@@ -211,8 +211,8 @@ def _caveats(
 ) -> Iterator[Caveat]:
     if not _PLAIN.fullmatch(stored):
         message = (
-            f"the checkpoint's weights come from {stored}: a grid equal to that one cannot lose, finer ones lose less "
-            "than they would on the original weights, and the reference is the checkpoint, not its original"
+            f"the checkpoint's weights come from {stored}: a grid equal to that one, or whose steps divide its own, "
+            "cannot lose, others lose less than on the original weights; the reference is the checkpoint as it is"
         )
         yield Caveat("quantised-checkpoint", message, "probe the original 16-bit checkpoint for figures about weights")
     if sequences < LEAST_SEQUENCES:
