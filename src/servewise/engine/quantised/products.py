@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from servewise.engine.decoder.linear import DenseLinear, Linear
-from servewise.engine.quantised.grid import encode, round_to_grid, steps_of
+from servewise.engine.quantised.grid import round_to_grid
 from servewise.engine.quantised.matrix import QuantisedMatrix
 from servewise.engine.quantised.scheme import ACTIVATIONS
 
@@ -145,11 +145,11 @@ class Int8Int8Linear:
 
     def __call__(self, x_TI: Tensor) -> Tensor:
         """(T, O)."""
-        grouped = x_TI.float().unsqueeze(1)
-        steps = steps_of(grouped, ACTIVATIONS)
-        codes_TI = encode(grouped, steps, ACTIVATIONS).squeeze(1).to(torch.int8)
-        y_TO = torch._int_mm(codes_TI, self._codes_OI.t()) * steps.scale.squeeze(1) * self._scale_O
-        return _biased(y_TO.to(x_TI.dtype), self._bias_O)
+        x_TI, dtype = x_TI.float(), x_TI.dtype
+        scale_T1 = (x_TI.abs().amax(1, keepdim=True) / ACTIVATIONS.largest).clamp_min_(torch.finfo(torch.float32).tiny)
+        codes_TI = (x_TI / scale_T1).round_().to(torch.int8)
+        y_TO = torch._int_mm(codes_TI, self._codes_OI.t()) * scale_T1 * self._scale_O
+        return _biased(y_TO.to(dtype), self._bias_O)
 
 
 def packed(matrix: QuantisedMatrix, dtype: torch.dtype, bias_O: Tensor | None, *, activations: bool) -> Linear | None:
