@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 
-from servewise import __version__
 from servewise.answer import Answer
 from servewise.ask.numbers import positive, whole
 from servewise.ask.serving import BATCH, POLICIES, WINDOW_S, describe
@@ -28,6 +27,7 @@ from servewise.errors import InputError, UnknownName
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
 from servewise.units import format_bytes
+from servewise.version import __version__
 
 SLOTS = 32  # of continuous batching; on a CPU more rows only share out the same arithmetic
 BATCHED_TOKENS = 512
@@ -96,6 +96,7 @@ def service(model: str, options: ServeOptions) -> Service:
         min(context, blocks * options.block_tokens),
         config.vocabulary,
         checkpoint.tokenizer(),
+        __version__,
     )
     listener = bound(options.host, whole(options.port, "port", least=0, most=65_535))
     try:
@@ -233,12 +234,12 @@ def lines(answer: Answer) -> list[str]:
     tokens_a_step = result["max_batched_tokens"]
     limits = [f"{result['max_sequences']} sequences at once", f"{result['max_context_tokens']} tokens of context"]
     limits += [f"{tokens_a_step} tokens a step"] if tokens_a_step else []
-    blocks = f"{result['kv_blocks']} blocks of {result['kv_block_tokens']} = {result['kv_tokens']} tokens, {format_bytes(result['kv_bytes'])}"
+    pool = f"{result['kv_blocks']} blocks of {result['kv_block_tokens']} = {result['kv_tokens']} tokens"
     said = [
         f"servewise: {result['model']} at {result['url']}/v1",
         f"  on       {answer.conditions.hardware}, {answer.conditions.precision}",
         f"  policy   {answer.conditions.policy}",
-        f"  KV pool  {blocks}",
+        f"  KV pool  {pool}, {format_bytes(result['kv_bytes'])}",
         f"  limits   {', '.join(limits)}",
     ]
     said += [f"  note     {each.message}; {each.cure}" for each in answer.caveats]

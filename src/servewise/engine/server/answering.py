@@ -12,9 +12,7 @@ from typing import Any, TypeVar
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from servewise import __version__
-from servewise.engine.checkpoint import Tokenizer
-from servewise.engine.server.asked import Asked
+from servewise.engine.server.asked import Asked, Served
 from servewise.engine.server.dialect import Dialect
 from servewise.engine.server.driver import Accepted, Driver, Ended, Reply, Token
 from servewise.engine.server.fault import Fault, fault_of
@@ -22,7 +20,6 @@ from servewise.engine.server.token_text import token_text
 from servewise.errors import InputError
 
 T = TypeVar("T")
-CLIENT_LEFT = 499  # nginx's status for it; nobody is there to read it
 
 
 class Counter:
@@ -53,15 +50,15 @@ class Counter:
 class Answering:
     """The answer to one request, from submission to its end; an ASGI application for just that."""
 
-    def __init__(self, driver: Driver, asked: Asked, dialect: Dialect, model: str, tokenizer: Tokenizer) -> None:
-        self._driver, self._asked, self._dialect, self._tokenizer = driver, asked, dialect, tokenizer
+    def __init__(self, driver: Driver, served: Served, asked: Asked, dialect: Dialect) -> None:
+        self._driver, self._asked, self._dialect, self._tokenizer = driver, asked, dialect, served.tokenizer
         self._logprobs = asked.settings.logprobs is not None
         self._head = {
             "id": f"{dialect.prefix}{uuid.uuid4().hex}",
             "object": dialect.chunk if asked.stream else dialect.kind,
             "created": int(time.time()),
-            "model": model,
-            "system_fingerprint": f"servewise-{__version__}",
+            "model": served.name,
+            "system_fingerprint": f"servewise-{served.version}",
         }
 
     async def respond(self, scope: Scope, receive: Receive, send: Send, arrival_s: float) -> None:

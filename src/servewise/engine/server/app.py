@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from servewise import __version__
 from servewise.engine.server.answering import Answering
 from servewise.engine.server.asked import Asked, Served, asked_chat, asked_completion, check_name
 from servewise.engine.server.dialect import ChatDialect, CompletionDialect, Dialect
@@ -27,7 +26,6 @@ from servewise.engine.server.meters import Meters
 
 MOST_BODY_BYTES = 16 << 20
 Reader = Callable[[Mapping[str, Any], Served], Asked]
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Generating:
@@ -44,7 +42,7 @@ class Generating:
             api.admit(request)
             body = parsed(await _body(request))
             asked = await asyncio.to_thread(self._read, body, api.served)
-            answering = Answering(api.driver, asked, self._dialect, api.served.name, api.served.tokenizer)
+            answering = Answering(api.driver, api.served, asked, self._dialect)
             await answering.respond(scope, receive, send, arrival_s)
         except Fault as fault:
             await _refused(fault)(scope, receive, send)
@@ -115,7 +113,7 @@ class Api:
 
     async def version(self, _: Request) -> Response:
         """Ours."""
-        return JSONResponse({"version": __version__})
+        return JSONResponse({"version": self.served.version})
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

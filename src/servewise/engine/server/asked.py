@@ -21,12 +21,16 @@ LARGEST = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The model as the API shows it: its name, and the longest prompt and reply together [tokens]."""
+    """The model as the API shows it: its name, and the longest prompt and reply together [tokens].
+
+    ``version`` is the server's.
+    """
 
     name: str
     context_tokens: int
     vocabulary: int
     tokenizer: Tokenizer
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

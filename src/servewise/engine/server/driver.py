@@ -83,11 +83,13 @@ class Driver:
         self._working = True
         self._failures = 0  # steps that failed in a row
         self._reason = "the server is stopping"  # why requests are abandoned
+        self._open: set[Reply] = set()  # submitted and not cancelled (every handler cancels at its end)
+        self._broken = ""  # the defect after which the engine is not to be trusted
 
     @property
     def alive(self) -> bool:
         """Whether the engine steps."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._broken
 
     @property
     def now_s(self) -> float:
@@ -132,11 +134,30 @@ class Driver:
 
     def _run(self) -> None:
         while self._working:
-            ran = self._step().batch is not None
+            try:
+                self._turn()
+            except Exception as error:
+                self._break(error)
             self._hand_out()
-            self._obey(0.0 if ran else self._engine.wake_s() - self._engine.now_s)
-        self._engine.abandon()
+        if not self._broken:
+            self._engine.abandon()
         self._hand_out()
+
+    def _turn(self) -> None:
+        """A step, what it told, and the commands that came meanwhile."""
+        if self._broken:
+            self._obey(inf)
+            return
+        ran = self._step().batch is not None
+        self._hand_out()
+        self._obey(0.0 if ran else self._engine.wake_s() - self._engine.now_s)
+
+    def _break(self, error: Exception) -> None:
+        """A defect: every request fails from now on, and none waits for ever."""
+        traceback.print_exc()
+        self._broken = f"the engine is broken: {_line(error)}"
+        self._told += [(reply, Ended(0, self._broken)) for reply in self._open]
+        self._open.clear()
 
     def _end_work(self) -> None:
         self._working = False
@@ -164,7 +185,7 @@ class Driver:
             self._failures += 1
             if self._failures > 1:
                 traceback.print_exc()
-                self._abandon(f"a step failed: {' '.join(str(error).split())[:300] or type(error).__name__}")
+                self._abandon(f"a step failed: {_line(error)}")
             return StepOutcome(None) if self._engine.idle else self._step()
         self._failures = 0
         if outcome.batch is not None:
@@ -179,6 +200,10 @@ class Driver:
         self._reason, self._failures = usual, 0
 
     def _submit(self, reply: Reply, wanted: Sequence[tuple[Sequence[int], SamplingSettings]], arrival_s: float) -> None:
+        if self._broken:
+            self._told += [(reply, Accepted()), (reply, Ended(0, self._broken))]
+            return
+        self._open.add(reply)
         try:
             for index, (prompt, settings) in enumerate(wanted):
                 generation = self._engine.submit(
@@ -196,6 +221,9 @@ class Driver:
             self._told.append((reply, Accepted()))
 
     def _cancel(self, reply: Reply) -> None:
+        self._open.discard(reply)
+        if self._broken:
+            return
         for serial in reply.serials:
             self._engine.cancel(serial)
 
@@ -218,6 +246,10 @@ class Driver:
             except RuntimeError:  # the loop was closed under us: nobody listens any more
                 self._working = False
             self._told = []
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _deliver(told: Sequence[tuple[Reply, Event]]) -> None:

@@ -50,7 +50,7 @@ class HttpServer(uvicorn.Server):
     """
 
     def __init__(self, app: Starlette, driver: Driver, listener: socket.socket, *, grace_s: int = 30) -> None:
-        self._driver, self._listener = driver, listener
+        self._driver, self.listener = driver, listener
         super().__init__(
             uvicorn.Config(
                 app,
@@ -68,7 +68,7 @@ class HttpServer(uvicorn.Server):
 
     def serve_until_stopped(self) -> None:
         """Serve; returns after a signal, or after ``should_exit`` is set."""
-        self.run([self._listener])
+        self.run([self.listener])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop: what waits for company to fill a batch need not wait any more."""
