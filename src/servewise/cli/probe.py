@@ -16,13 +16,12 @@ PROBES = {
     "quantise": "What fewer bits cost in quality: KL, top-1 agreement, perplexity, by bits and groups.",
     "ops": "This machine's bandwidth, FLOP/s and operation times: an accelerator file and a calibration.",
 }
-_MODULES = {name: (f"servewise.cli.probe_{name}", text) for name, text in PROBES.items()}
 
 
 @click.group(
     "probe",
     cls=CommandsOnCall,
-    commands_by_module={name: entry for name, entry in _MODULES.items() if find_spec(entry[0])},
+    commands_by_module={name: (f"servewise.cli.probe_{name}", text) for name, text in PROBES.items()},
 )
 def command() -> None:
     """White-box questions on a real checkpoint, each answered with facts as JSON. Needs ``servewise[engine]``."""

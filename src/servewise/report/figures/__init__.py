@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping
 
 from servewise.answer import Answer
 from servewise.report.charts.figure import Figure
-from servewise.report.figures import plan, prefix, probe_speculate, simulate, size, speculate, steptime, study
+from servewise.report.figures import (
+    plan,
+    prefix,
+    probe_policies,
+    probe_quantise,
+    probe_speculate,
+    simulate,
+    size,
+    speculate,
+    steptime,
+    study,
+)
 
 _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "size": size.figures,
@@ -17,6 +28,8 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "prefix": prefix.figures,
     "plan": plan.figures,
     "study": study.figures,
+    "probe-policies": probe_policies.figures,
+    "probe-quantise": probe_quantise.figures,
     "probe-speculate": probe_speculate.figures,
 }
 
