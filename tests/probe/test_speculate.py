@@ -17,6 +17,8 @@ from tests.engine.tiny import tiny_checkpoint
 
 from servewise.answer import Answer
 from servewise.ask.probe_speculate import probe_speculate
+from servewise.engine.checkpoints.opening import open_checkpoint
+from servewise.engine.checkpoints.writing_gguf import write_gguf
 from servewise.errors import InputError
 from servewise.report.figures import figures_of
 from servewise.report.tables import tables_of
@@ -246,6 +248,17 @@ def test_settings_out_of_range_are_refused(model: str, prompts: Path, options: d
     """Each by its name."""
     with pytest.raises(InputError):
         ask(model, prompts, "ngram", **options)
+
+
+def test_a_draft_of_a_quantised_checkpoint_says_so(model: str, prompts: Path, tmp_path: Path) -> None:
+    """Weights that come from 8-bit blocks make an 8-bit draft look too good: a caveat says it, for it alone."""
+    pytest.importorskip("gguf")
+    path = tmp_path / "tiny.gguf"
+    write_gguf(open_checkpoint(Path(model)), path, "q8_0")
+    asked = {draft: ask(str(path), prompts, draft, acceptance_only=True) for draft in ("self:8", "exit:2")}
+    told = {draft: "quantised-checkpoint" in {c.code for c in each.caveats} for draft, each in asked.items()}
+
+    assert told == {"self:8": True, "exit:2": False}
 
 
 def test_sampled_outputs_are_not_compared(model: str, prompts: Path) -> None:

@@ -22,7 +22,7 @@ from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
 from servewise.probe.speculate.acceptance import FEWEST_PROMPTS
 from servewise.probe.speculate.costs import batch_costs, disturbed_share
-from servewise.probe.speculate.draft_spec import DraftSpec, draft_model, is_emulated, parse_draft
+from servewise.probe.speculate.draft_spec import SELF, DraftSpec, draft_model, is_emulated, parse_draft
 from servewise.probe.speculate.journal import Journal
 from servewise.probe.speculate.prompts import Prompt, encode_prompts, read_prompts, refuse_long
 from servewise.probe.speculate.result import survey_result
@@ -91,7 +91,9 @@ def probe_speculate(
         command="probe-speculate",
         conditions=_conditions(target, checkpoint.stored, spec, scope, machine, dtype, tokens, Path(prompts).name),
         result=survey_result(spec, scope, findings, costs),
-        caveats=_caveats(spec, target.dtype, findings, greedy=scope.temperature == 0, on_core=stopwatch.on_core),
+        caveats=_caveats(
+            spec, target.dtype, checkpoint.stored, findings, greedy=scope.temperature == 0, on_core=stopwatch.on_core
+        ),
     )
 
 
@@ -157,12 +159,15 @@ def _conditions(
 
 
 def _caveats(
-    spec: DraftSpec, dtype: torch.dtype, findings: Findings, *, greedy: bool, on_core: bool
+    spec: DraftSpec, dtype: torch.dtype, stored: str, findings: Findings, *, greedy: bool, on_core: bool
 ) -> tuple[Caveat, ...]:
     found = []
     if is_emulated(spec, dtype):
         message = f"{spec.text} has the values of its bits but no kernel here: it costs what the target costs"
         found.append(Caveat("emulated-draft", message, "self:8 or self:4 in bfloat16 run packed"))
+    if spec.kind == SELF and stored.upper().startswith(("Q", "IQ")):
+        message = f"the checkpoint's own weights were {stored}: a draft of like bits is nearly the target, and too good"
+        found.append(Caveat("quantised-checkpoint", message, "take a checkpoint that was never quantised"))
     if len(findings.replies) < FEWEST_PROMPTS:
         message = f"{len(findings.replies)} prompts are too few for an interval of the acceptance"
         found.append(Caveat("few-prompts", message, "give at least 20"))
