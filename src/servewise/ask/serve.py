@@ -85,6 +85,8 @@ def service(model: str, options: ServeOptions) -> Service:
     Raises InputError for a model that is not here, a setting that makes no sense, a pool that holds no request, or an
     address that cannot be had.
     """
+    if options.key == "":
+        raise InputError("is empty", where="API key", hint="leave it out for no key")
     checkpoint = load_checkpoint(model)
     config = checkpoint.config
     policy = _policy(options)

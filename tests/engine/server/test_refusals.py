@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -127,6 +130,36 @@ def test_a_body_that_is_no_json(running: Running, body: bytes) -> None:
     status, found = post(running, COMPLETIONS, body)
 
     assert (status, found["error"]["code"]) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize("depth", [100, 900, 960, 990])
+def test_deep_values(running: Running, depth: int) -> None:
+    """A value of lists in lists is refused, whether the reader or the writer of JSON tires first."""
+    status, found = post(running, COMPLETIONS, b'{"model": ' + b"[" * depth + b"]" * depth + b"}")
+
+    assert status == 400
+    assert found["error"]["code"] in ("invalid_value", "invalid_json")
+
+
+@pytest.mark.parametrize("body", [{"model": "\ud800"}, {"model": MODEL, "prompt": "a", "\ud800": 1}])
+def test_half_a_character_is_quoted(running: Running, body: Any) -> None:
+    """What a refusal quotes may be no UTF-8; it is written all the same."""
+    status, found = post(running, COMPLETIONS, body)
+
+    assert status in (400, 404)
+    assert found["error"]["message"]
+
+
+def test_leaving_in_the_middle_of_the_body(running: Running, capfd: pytest.CaptureFixture[str]) -> None:
+    """A client that announces a body and hangs up leaves no trace, in the log neither."""
+    with socket.create_connection(("127.0.0.1", urlsplit(running.url).port or 0)) as gone:
+        headers = "content-type: application/json\r\nauthorization: Bearer sk-tiny\r\ncontent-length: 100"
+        gone.sendall(f"POST {COMPLETIONS} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n{{".encode())
+        time.sleep(0.1)
+    time.sleep(0.2)
+
+    assert get(running, "/health")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_too_large_a_body(running: Running) -> None:

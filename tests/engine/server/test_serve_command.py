@@ -109,6 +109,7 @@ def test_memory_of_the_pool(checkpoint: Checkpoint) -> None:
         ({"dtype": "int3"}, "dtype"),
         ({"port": 70_000}, "port"),
         ({"device": "tpu"}, "device"),
+        ({"key": ""}, "API key"),
     ],
 )
 def test_wrong_settings(checkpoint: Checkpoint, wrong: dict[str, Any], said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -46,6 +47,8 @@ class Generating:
             await answering.respond(scope, receive, send, arrival_s)
         except Fault as fault:
             await _refused(fault)(scope, receive, send)
+        except ClientDisconnect:  # in the middle of its own request: there is nobody to answer, nothing was begun
+            pass
 
 
 class Api:
@@ -53,7 +56,7 @@ class Api:
 
     def __init__(self, driver: Driver, served: Served, meters: Meters, key: str | None = None) -> None:
         self.driver, self.served, self.meters = driver, served, meters
-        self._key = key.encode() if key is not None else None
+        self._key = key.encode("utf-8", "surrogateescape") if key is not None else None
         self._created = int(time.time())
 
     def application(self) -> Starlette:
@@ -79,7 +82,7 @@ class Api:
         if self._key is None:
             return
         scheme, _, brought = request.headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(brought.strip().encode(), self._key)
+        same = hmac.compare_digest(brought.strip().encode("latin-1"), self._key)
         if scheme.lower() != "bearer" or not same:
             raise Fault("wrong or missing API key; send it as a bearer token", status=401, code="invalid_api_key")
 
@@ -140,7 +143,8 @@ async def _body(request: Request) -> bytes:
 
 def _refused(fault: Fault) -> Response:
     headers = {"www-authenticate": "Bearer"} if fault.status == 401 else None
-    return JSONResponse(fault.document(), fault.status, headers)
+    text = json.dumps(fault.document())  # in ASCII: what is quoted from the request may be no UTF-8
+    return Response(text, fault.status, headers, media_type="application/json")
 
 
 async def _on_fault(_: Request, error: Exception) -> Response:

@@ -112,7 +112,10 @@ class Fields:
 
     def wrong(self, name: str, wanted: str, value: Any) -> Fault:
         """A field that holds what it must not."""
-        shown = json.dumps(value)
+        try:
+            shown = json.dumps(value)
+        except RecursionError:
+            shown = "lists in lists in lists"
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         return Fault(f"{self._path(name)} {wanted}, not {shown}", param=self._path(name), code="invalid_value")
 
