@@ -164,3 +164,28 @@ def test_a_long_workload_is_not_called_short() -> None:
     long = plan("llama-2-13b", "a100-80gb", workload=chat(3000), slo="tpot_p95<=20ms", counts=1)
 
     assert "short-workload" not in {each.code for each in long.caveats}
+
+
+def test_a_rate_inside_the_winners_interval_is_said() -> None:
+    """Asked for a rate that the winner carries in the middle but not at the low end: a caveat with the sure number."""
+    free = plan("llama-2-13b", ["a100-80gb"], workload=chat(300), slo=SLO, counts=[1])
+    low, high = free.result["ranking"][0]["ci95_max_rate_per_s"]
+    wanted = free.result["ranking"][0]["max_rate_per_s"] * 0.999
+    codes = {
+        rate: [
+            c.code
+            for c in plan("llama-2-13b", ["a100-80gb"], workload=chat(300), slo=SLO, counts=[1], rate=rate).caveats
+        ]
+        for rate in (wanted, low * 0.5)
+    }
+
+    assert low < wanted <= high
+    assert "rate-in-interval" in codes[wanted]
+    assert "rate-in-interval" not in codes[low * 0.5]
+
+
+def test_who_is_ruled_out_by_its_links_is_told_so() -> None:
+    """Eight L40S over PCIe spend most of a prompt on all-reduces: the reason names the links."""
+    found = plan("llama-3.1-8b", ["l40s"], workload=chat(300), slo="ttft_p95<=100ms", counts=[8])
+
+    assert "links between accelerators" in found.result["rejected"][0]["why"]

@@ -198,6 +198,22 @@ def _too_few(question: Question, found: Planned) -> list[Caveat]:
     return [Caveat("short-workload", message, f"a workload of at least {needed:,} requests")]
 
 
+def _not_sure_of_the_rate(question: Question, found: Planned) -> list[Caveat]:
+    """The winner carries the rate by its nominal figure, but not at the low end of its interval."""
+    interval = found.intervals.get(0)
+    if question.rate_per_s is None or interval is None:
+        return []
+    replicas = found.costs[0].replicas
+    if replicas * interval[0] >= question.rate_per_s:
+        return []
+    safe = ceil(question.rate_per_s / interval[0]) if interval[0] > 0 else None
+    message = (
+        f"the winner carries {question.rate_per_s:.3g} requests/s by its middle figure only: the 95% interval of "
+        f"{replicas} x {interval[0]:.3g} to {interval[1]:.3g} requests/s begins below it"
+    )
+    return [Caveat("rate-in-interval", message, f"{safe} replicas to be sure" if safe else "measure before you buy")]
+
+
 def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
     """What a reader must know of the plan itself."""
     caveats = [caveat for each in found.ranking[:FINALISTS] for caveat in each.caveats]
@@ -216,6 +232,7 @@ def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:
         message = "replicas are taken to share the load evenly, each share as bursty as the whole"
         caveats.append(Caveat("even-replicas", message, "a router by least load does better, by sessions often worse"))
     caveats += _too_few(question, found)
+    caveats += _not_sure_of_the_rate(question, found)
     if not found.ranking:
         message = f"no candidate keeps {question.slo}"
         caveats.append(Caveat("no-plan", message, "a looser SLO, faster or more accelerators, fewer bits"))

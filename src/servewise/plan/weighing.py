@@ -18,6 +18,7 @@ from servewise.plan.search import PRECISION, highest_rate
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic
 from servewise.steptime.estimator import Estimator
+from servewise.steptime.shape import prefill_shape
 from servewise.units import format_bytes
 
 
@@ -71,6 +72,14 @@ def server_of(
     )
 
 
+def _mostly_links(server: Server, traffic: Traffic) -> str:
+    """A clause where the links between accelerators take most of a mean prompt's step."""
+    mean = max(1, sum(each.prompt_tokens for each in traffic.requests) // len(traffic.requests))
+    step = server.estimator.step(prefill_shape(1, mean, server.estimator.window_tokens))
+    share = step.communication_s / step.step_s if step.step_s else 0.0
+    return f" (the links between accelerators take {share:.0%} of a prompt's step)" if share > 0.5 else ""
+
+
 def admitted(
     candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str | None, hash_block_tokens: int | None
 ) -> Server | Rejected:
@@ -91,7 +100,7 @@ def admitted(
         return Rejected(candidate=candidate, why=why)
     broken = least_violations(server, traffic, slo)
     if broken:
-        why = f"even with each request alone, {broken[0]}"
+        why = f"even with each request alone, {broken[0]}{_mostly_links(server, traffic)}"
         return Rejected(candidate=candidate, why=why, violation=broken[0])
     return server
 

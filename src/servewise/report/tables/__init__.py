@@ -9,6 +9,7 @@ from servewise.report.reading import Row
 from servewise.report.table import Table
 from servewise.report.tables import (
     bench,
+    catalogue,
     compare,
     plan,
     prefix,
@@ -27,6 +28,7 @@ from servewise.report.tables import (
 
 _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "size": size.tables,
+    "catalogue": catalogue.tables,
     "steptime": steptime.tables,
     "simulate": simulate.tables,
     "bench": bench.tables,

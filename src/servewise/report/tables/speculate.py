@@ -8,8 +8,8 @@ from servewise.report.wording import count, figure, times
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The draft lengths, and the best of them by batch and by acceptance."""
-    return (_lengths(result), _batches(result), _acceptance(result))
+    """The best draft length by batch and by acceptance, then all of them."""
+    return (_batches(result), _lengths(result), _acceptance(result))
 
 
 def _lengths(result: Row) -> Table:
