@@ -20,7 +20,7 @@ def tables(result: Row) -> tuple[Table, ...]:
 
 _PRODUCT = (("Tokens", "tokens", count), ("In", "inputs", count), ("Out", "outputs", count))
 _ATTENTION = (("Batch", "batch", count), ("New", "new_tokens", count), ("Context", "context_tokens", count))
-_NOTE = "A call goes round as many copies of the weights as the model has layers."
+_NOTE = "A call goes round as many copies of the weights as the model has layers. * disturbed by other programs."
 
 
 def _machine(result: Row) -> Table:
@@ -65,7 +65,7 @@ def _steps(result: Row) -> Table:
         Column("Samples", lambda row: count(row.get("samples")), wide=True),
         Column("Disturbed", lambda row: count(row.get("disturbed_samples")), wide=True),
     )
-    note = "The network alone: an engine adds planning and sampling. Prefill: a whole prompt."
+    note = "The network alone: an engine adds planning and sampling. Prefill: a whole prompt. * disturbed."
     return build("Steps of the engine's model", columns, rows(result, "steps"), note=note, grouped=True)
 
 
