@@ -9,6 +9,8 @@ from servewise.report.charts.figure import Figure
 from servewise.report.figures import (
     plan,
     prefix,
+    probe_kv,
+    probe_ops,
     probe_policies,
     probe_quantise,
     probe_speculate,
@@ -28,6 +30,8 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "prefix": prefix.figures,
     "plan": plan.figures,
     "study": study.figures,
+    "probe-kv": probe_kv.figures,
+    "probe-ops": probe_ops.figures,
     "probe-policies": probe_policies.figures,
     "probe-quantise": probe_quantise.figures,
     "probe-speculate": probe_speculate.figures,
