@@ -178,8 +178,8 @@ def test_logprobs(client: openai.OpenAI, decoder: Decoder, served: Served) -> No
     assert [max((each or {}).values()) for each in whole.logprobs.top_logprobs or []] == pytest.approx(
         whole.logprobs.token_logprobs
     )
-    assert whole.logprobs.text_offset is not None
-    assert whole.logprobs.text_offset[0] == 0
+    lengths = [len(each) for each in whole.logprobs.tokens or []]
+    assert whole.logprobs.text_offset == [sum(lengths[:at]) for at in range(4)]
     assert [(each.logprobs.tokens or [""])[0] for each in chunks if each.logprobs] == whole.logprobs.tokens
     assert [(each.logprobs.text_offset or [0])[0] for each in chunks if each.logprobs] == whole.logprobs.text_offset
     assert chat.choices[0].logprobs is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,8 +13,12 @@ pytest.importorskip("torch")
 pytest.importorskip("openai")
 
 import openai
+from tests.engine.server.conftest import engine_of
 from tests.engine.server.raw import get, post
-from tests.engine.server.serving import MODEL, Running
+from tests.engine.server.serving import KEY, MODEL, Running, serving, wait_until
+
+from servewise.engine.decoder.decoder import Decoder
+from servewise.engine.server.asked import Served
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 MESSAGES: Any = [{"role": "user", "content": "hello"}]
@@ -150,15 +153,16 @@ def test_half_a_character_is_quoted(running: Running, body: Any) -> None:
     assert found["error"]["message"]
 
 
-def test_leaving_in_the_middle_of_the_body(running: Running, capfd: pytest.CaptureFixture[str]) -> None:
+def test_leaving_in_the_middle_of_the_body(decoder: Decoder, served: Served, capfd: pytest.CaptureFixture[str]) -> None:
     """A client that announces a body and hangs up leaves no trace, in the log neither."""
-    with socket.create_connection(("127.0.0.1", urlsplit(running.url).port or 0)) as gone:
-        headers = "content-type: application/json\r\nauthorization: Bearer sk-tiny\r\ncontent-length: 100"
-        gone.sendall(f"POST {COMPLETIONS} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n{{".encode())
-        time.sleep(0.1)
-    time.sleep(0.2)
+    with serving(engine_of(decoder, served), served) as running:
+        with socket.create_connection(("127.0.0.1", urlsplit(running.url).port or 0)) as gone:
+            headers = f"content-type: application/json\r\nauthorization: Bearer {KEY}\r\ncontent-length: 100"
+            gone.sendall(f"POST {COMPLETIONS} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n{{".encode())
+            wait_until(lambda: running.server.server_state.tasks)
+        wait_until(lambda: not running.server.server_state.tasks)
 
-    assert get(running, "/health")[0] == 200
+        assert get(running, "/health")[0] == 200
     assert capfd.readouterr().err == ""
 
 
