@@ -25,10 +25,11 @@ class Batch(NamedTuple):
     """The next step: ``decodes`` rows of one new token each, and prompt chunks.
 
     ``decodes`` counts the rows that are computed, needed or not (a static batch computes its ended ones too);
-    ``active`` the sequences that get a token, ``running`` those that hold a slot. ``context_tokens`` and
-    ``windowed_tokens`` are the KV tokens that the decoding rows read, their new ones included. ``repeat``: this very
-    step may run that often before anything changes, arrivals aside, each time reading one KV token more for each
-    active row (``windowed_growth`` more inside the window). ``open``: an arrival could join at the next step.
+    ``active`` the sequences that get a token, ``running`` those that hold a slot, ``waiting`` those that wait for
+    one. ``context_tokens`` and ``windowed_tokens`` are the KV tokens that the decoding rows read, their new ones
+    included. ``repeat``: this very step may run that often before anything changes, arrivals aside, each time reading
+    one KV token more for each active row (``windowed_growth`` more inside the window). ``open``: an arrival could join
+    at the next step.
     """
 
     decodes: int
@@ -38,6 +39,7 @@ class Batch(NamedTuple):
     chunks: tuple[Chunk, ...]
     active: int
     running: int
+    waiting: int
     repeat: int
     open: bool
     admitted: tuple[Sequence, ...]

@@ -19,11 +19,10 @@ class DecodeGroup:
 
     ``context_tokens`` and ``windowed_tokens`` are the KV tokens of all members now, the second with each member's
     capped at the window; ``below_window`` counts the members whose KV still grows inside it. ``grows`` says whether
-    members take blocks as they grow (else they were reserved).
+    members take blocks as they grow (else they were reserved); ``counts`` whether blocks or a window are kept count of.
     """
 
     __slots__ = (
-        "_counts",
         "_crossings",
         "_ends",
         "_joins",
@@ -31,6 +30,7 @@ class DecodeGroup:
         "below_window",
         "block_tokens",
         "context_tokens",
+        "counts",
         "grows",
         "size",
         "step",
@@ -42,7 +42,7 @@ class DecodeGroup:
         self.block_tokens = block_tokens
         self.grows = grows
         self.window_tokens = window_tokens
-        self._counts = grows or window_tokens is not None
+        self.counts = grows or window_tokens is not None
         self.step = 0
         self.size = 0
         self.context_tokens = 0
@@ -65,7 +65,7 @@ class DecodeGroup:
         heappush(self._ends, (end, sequence.serial, join, sequence))
         self.size += 1
         self.context_tokens += sequence.computed_tokens
-        if self._counts:
+        if self.counts:
             self._count(sequence, sequence.computed_tokens, 1)
 
     def leave(self, sequence: Sequence) -> None:
@@ -82,7 +82,7 @@ class DecodeGroup:
         sequence.computed_tokens = tokens
         self.size -= 1
         self.context_tokens -= tokens
-        if self._counts:
+        if self.counts:
             self._count(sequence, tokens, -1)
 
     def _count(self, sequence: Sequence, tokens: int, sign: int) -> None:

@@ -9,13 +9,14 @@ from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
 from servewise.workload.request import Request
 
 FLUSH_ROWS = 4096
+UNSET = nan  # this very object marks a time that has not come, so that one comparison by identity tells
 
 
 class TimedSequence(Sequence):
     """A sequence with the times that its record needs."""
 
-    admitted_s = nan
-    first_token_s = nan
+    admitted_s = UNSET
+    first_token_s = UNSET
 
     def __init__(self, request: Request) -> None:
         self.serial, self.arrival_s, self.prompt_tokens, self.output_tokens, self.block_hashes = request
@@ -62,7 +63,7 @@ class Recorder:
     def _flush(self) -> None:
         for rows, columns in ((self._request_rows, self._requests), (self._step_rows, self._steps)):
             for name, values in zip(_columns(columns), zip(*rows, strict=True), strict=False):
-                getattr(columns, name).extend(values)
+                getattr(columns, name).fromlist(list(values))  # half the time of extend
             rows.clear()
 
     @property

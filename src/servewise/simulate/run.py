@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf, isnan, nan
+from math import inf, nan
 from typing import cast
 
 from servewise.batching.batch import Batch, Batcher
@@ -20,7 +20,7 @@ from servewise.batching.sequence import Sequence
 from servewise.records.columns import REJECTED, UNFINISHED, RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
 from servewise.simulate.decoderun import decode_run
-from servewise.simulate.recorder import Recorder, TimedSequence
+from servewise.simulate.recorder import UNSET, Recorder, TimedSequence
 from servewise.simulate.shapes import shape_of
 from servewise.steptime.estimator import Estimator, Line
 from servewise.workload.request import Request
@@ -139,7 +139,7 @@ class EventCore:
     def _mixed_step(self, batch: Batch) -> list[Sequence]:
         start_s, batcher = self.now_s, self._batcher
         for sequence in batch.admitted:
-            if isnan(sequence.admitted_s):  # type: ignore[attr-defined]  # the core adds only TimedSequences
+            if sequence.admitted_s is UNSET:  # type: ignore[attr-defined]  # the core adds only TimedSequences
                 sequence.admitted_s = start_s  # type: ignore[attr-defined]
         shape = shape_of(batch, self._window)
         seconds = self._seconds(shape)
@@ -152,14 +152,14 @@ class EventCore:
                 batch.decodes,
                 shape.prefill_tokens,
                 batch.running,
-                batcher.waiting_count,
+                batch.waiting,
                 batch.context_tokens,
                 batch.active,
             )
         )
         ended = batcher.commit(batch, 1)
         for sequence, _, _, ends_prompt in batch.chunks:
-            if ends_prompt and isnan(sequence.first_token_s):  # type: ignore[attr-defined]
+            if ends_prompt and sequence.first_token_s is UNSET:  # type: ignore[attr-defined]
                 sequence.first_token_s = now_s  # type: ignore[attr-defined]
         return ended
 
@@ -179,7 +179,7 @@ class EventCore:
         )
         self.now_s = start_s + seconds
         self.recorder.stepped(
-            (start_s, seconds, steps, size, 0, batch.running, batcher.waiting_count, batch.context_tokens, batch.active)
+            (start_s, seconds, steps, size, 0, batch.running, batch.waiting, batch.context_tokens, batch.active)
         )
         return batcher.commit(batch, steps)
 

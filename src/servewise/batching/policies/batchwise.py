@@ -82,7 +82,7 @@ class BatchwiseBatcher:
             Chunk(each, each.computed_tokens, each.target_tokens - each.computed_tokens, True)
             for each in self._prefilling
         )
-        return Batch(0, 0, 0, 0, chunks, len(chunks), len(self._members), 1, False, admitted, ())
+        return Batch(0, 0, 0, 0, chunks, len(chunks), len(self._members), len(self._waiting), 1, False, admitted, ())
 
     def _decode(self) -> Batch:
         group, rows = self.group, len(self._members)
@@ -92,7 +92,7 @@ class BatchwiseBatcher:
             repeat = min(repeat, group.steps_to_crossing())
         context = group.context_tokens + self._held_context + group.size
         windowed = group.windowed_tokens + self._held_windowed + growth
-        return Batch(rows, context, windowed, growth, (), group.size, rows, repeat, False, (), ())
+        return Batch(rows, context, windowed, growth, (), group.size, rows, len(self._waiting), repeat, False, (), ())
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; returns the whole batch once its longest has ended, else nothing."""

@@ -73,10 +73,12 @@ class ContinuousBatcher:
         if not size:
             return None
         growth = group.below_window
-        running = len(self._running)
-        room = not self._waiting and running < self.max_sequences
+        running, waiting, repeat = len(self._running), len(self._waiting), group.steps_to_next_end()
+        if group.counts:
+            repeat = self._steps_alike(repeat)
+        room = not waiting and running < self.max_sequences
         context, windowed = group.context_tokens + size, group.windowed_tokens + growth
-        return Batch(size, context, windowed, growth, (), size, running, self._repeat(), room, (), preempted)
+        return Batch(size, context, windowed, growth, (), size, running, waiting, repeat, room, (), preempted)
 
     def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
         """The prompt chunks of the next step, and who was admitted for it."""
@@ -90,12 +92,12 @@ class ContinuousBatcher:
             growth = group.below_window
             context, windowed = group.context_tokens + decodes, group.windowed_tokens + growth
         active = decodes + sum([chunk[3] for chunk in chunks])
-        running, parts = len(self._running), tuple(chunks)
-        return Batch(decodes, context, windowed, growth, parts, active, running, 1, True, tuple(admitted), preempted)
+        running, waiting, parts, came = len(self._running), len(self._waiting), tuple(chunks), tuple(admitted)
+        return Batch(decodes, context, windowed, growth, parts, active, running, waiting, 1, True, came, preempted)
 
-    def _repeat(self) -> int:
+    def _steps_alike(self, most: int) -> int:
+        """How many of ``most`` steps neither fill a window nor run the pool dry."""
         group = self.group
-        most = group.steps_to_next_end()
         if group.window_tokens is not None:
             most = min(most, group.steps_to_crossing())
         return group.steps_within(self.pool.available, most) if group.grows else most
@@ -175,7 +177,9 @@ class ContinuousBatcher:
         if not waiting or len(self._running) >= self.max_sequences:
             return None
         sequence = waiting[0]
-        tokens = sequence.total_tokens if self._reserve_output else sequence.target_tokens
+        tokens = sequence.target_tokens
+        if self._reserve_output:
+            tokens = sequence.prompt_tokens + sequence.output_tokens
         if not self.pool.admit(sequence, tokens, spare):
             return None
         waiting.popleft()
