@@ -1,32 +1,33 @@
-"""One tiny model for all tests of the server, and a server over it."""
+"""One tiny model for all tests of the server, and a server over it.
+
+Imports stand in the fixtures: a light install loads this file too, and skips the tests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("openai")
+if TYPE_CHECKING:
+    import openai
+    from tests.engine.server.serving import Running
 
-import openai
-import torch
-from tests.engine.server.serving import MODEL, Running, serving
-from tests.engine.tiny import tiny_checkpoint
-
-from servewise.batching.policies import Continuous
-from servewise.engine.checkpoint import Checkpoint, load_checkpoint
-from servewise.engine.decoder.decoder import Decoder
-from servewise.engine.decoder.load import load_decoder
-from servewise.engine.running.engine import Engine
-from servewise.engine.server.asked import Served
-
-BLOCKS, BLOCK = 96, 8
+    from servewise.engine.checkpoint import Checkpoint
+    from servewise.engine.decoder.decoder import Decoder
+    from servewise.engine.server.asked import Served
 
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Random weights, a byte-level tokenizer and a chat template."""
+    import torch
+    from tests.engine.server.serving import MODEL
+    from tests.engine.tiny import tiny_checkpoint
+
+    from servewise.engine.checkpoint import load_checkpoint
+
     torch.set_num_threads(1)
     return load_checkpoint(tiny_checkpoint(tmp_path_factory.mktemp("served") / MODEL))
 
@@ -34,25 +35,29 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 @pytest.fixture(scope="session")
 def decoder(checkpoint: Checkpoint) -> Decoder:
     """Its float64 decoder, in which a reply cannot depend on what runs beside it."""
+    import torch
+
+    from servewise.engine.decoder.load import load_decoder
+
     return load_decoder(checkpoint, dtype=torch.float64)
 
 
 @pytest.fixture(scope="session")
 def served(checkpoint: Checkpoint) -> Served:
     """The model as the API shows it."""
+    from tests.engine.server.serving import MODEL
+
+    from servewise.engine.server.asked import Served
+
     config = checkpoint.config
     return Served(MODEL, config.max_context_tokens, config.vocabulary, checkpoint.tokenizer())
-
-
-def engine_of(decoder: Decoder, served: Served, *, blocks: int = BLOCKS, slots: int = 8) -> Engine:
-    """An engine with continuous batching and a prefix cache."""
-    policy = Continuous(max_sequences=slots, max_batched_tokens=64, prefix_cache=True)
-    return Engine(decoder, policy, blocks=blocks, block_tokens=BLOCK, tokenizer=served.tokenizer)
 
 
 @pytest.fixture(scope="module")
 def running(decoder: Decoder, served: Served) -> Iterator[Running]:
     """A server for all tests of a module."""
+    from tests.engine.server.serving import engine_of, serving
+
     with serving(engine_of(decoder, served), served) as found:
         yield found
 

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import openai
 from starlette.applications import Starlette
 
+from servewise.batching.policies import Continuous
 from servewise.engine.running.engine import Engine
 from servewise.engine.server.app import Api
 from servewise.engine.server.asked import Served
 from servewise.engine.server.driver import Driver
 from servewise.engine.server.listening import HttpServer, address_of, bound
 from servewise.engine.server.meters import Meters
+from servewise.engine.step import Model
 
 MODEL, KEY = "tiny", "sk-tiny"
+BLOCKS, BLOCK = 96, 8
 BOUND_S = 30.0  # no wait in these tests is longer
 
 
@@ -39,6 +42,12 @@ class Running:
     def until_idle(self) -> None:
         """Wait until the engine holds no request."""
         wait_until(lambda: self.engine.idle)
+
+
+def engine_of(model: Model, served: Served) -> Engine:
+    """An engine with continuous batching and a prefix cache."""
+    policy = Continuous(max_sequences=8, max_batched_tokens=64, prefix_cache=True)
+    return Engine(model, policy, blocks=BLOCKS, block_tokens=BLOCK, tokenizer=served.tokenizer)
 
 
 def wait_until(true: object) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 pytest.importorskip("openai")
 
 import openai
 from tests.engine.running.fake import FakeModel, config
-from tests.engine.server.conftest import BLOCK, BLOCKS
 from tests.engine.server.models import Failing, Slow
 from tests.engine.server.raw import get, send
-from tests.engine.server.serving import MODEL, serving, wait_until
+from tests.engine.server.serving import BLOCK, BLOCKS, MODEL, serving, wait_until
 
 from servewise.batching.policies import Continuous, Dynamic, Static
 from servewise.engine.decoder.decoder import Decoder

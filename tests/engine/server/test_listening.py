@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from servewise.engine.server.listening import address_of, bound, is_loopback

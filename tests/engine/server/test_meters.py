@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 
 from servewise.engine.server.meters import Histogram, Meters
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 pytest.importorskip("openai")
 
 import openai
-from tests.engine.server.conftest import BLOCK, engine_of
-from tests.engine.server.serving import MODEL, Running
+from tests.engine.server.serving import BLOCK, MODEL, Running, engine_of
 
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.running.generation import Generation

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 pytest.importorskip("openai")
 
 import openai
-from tests.engine.server.conftest import engine_of
 from tests.engine.server.raw import get, post
-from tests.engine.server.serving import KEY, MODEL, Running, serving, wait_until
+from tests.engine.server.serving import KEY, MODEL, Running, engine_of, serving, wait_until
 
 from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.server.asked import Served

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from tests.cli.running import invoke
