@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Random weights, a byte-level tokenizer and a chat template."""
     import torch
-    from tests.engine.server.serving import MODEL
     from tests.engine.tiny import tiny_checkpoint
 
     from servewise.engine.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
-    return load_checkpoint(tiny_checkpoint(tmp_path_factory.mktemp("served") / MODEL))
+    return load_checkpoint(tiny_checkpoint(tmp_path_factory.mktemp("served") / "tiny"))
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +44,10 @@ def decoder(checkpoint: Checkpoint) -> Decoder:
 @pytest.fixture(scope="session")
 def served(checkpoint: Checkpoint) -> Served:
     """The model as the API shows it."""
-    from tests.engine.server.serving import MODEL
-
     from servewise.engine.server.asked import Served
 
     config = checkpoint.config
-    return Served(MODEL, config.max_context_tokens, config.vocabulary, checkpoint.tokenizer())
+    return Served(config.name, config.max_context_tokens, config.vocabulary, checkpoint.tokenizer())
 
 
 @pytest.fixture(scope="module")
