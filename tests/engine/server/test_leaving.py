@@ -23,7 +23,7 @@ from servewise.engine.decoder.decoder import Decoder
 from servewise.engine.running.engine import Engine
 from servewise.engine.server.asked import Served
 from servewise.engine.step import Model
-from servewise.records.columns import CANCELLED, COMPLETED, FAILED
+from servewise.records.columns import CANCELLED, COMPLETED, FAILED, UNFINISHED
 
 LONG: dict[str, Any] = {"model": MODEL, "prompt": [5, 6, 7], "max_tokens": 500, "ignore_eos": True}
 SHORT: dict[str, Any] = {"model": MODEL, "prompt": [5, 6, 7], "max_tokens": 3}
@@ -182,7 +182,7 @@ def test_stopping_does_not_wait_for_ever(decoder: Decoder, served: Served) -> No
         with pytest.raises(openai.APIError):
             reply.result()
 
-    assert list(engine.requests.status) == [CANCELLED]
+    assert list(engine.requests.status) in ([CANCELLED], [UNFINISHED])  # whichever the engine's thread heard first
     assert engine.pool.free == engine.pool.blocks
 
 
