@@ -27,7 +27,7 @@ from servewise.errors import InputError, UnknownName  # noqa: E402
 from servewise.probe.ops.machine import Machine  # noqa: E402
 from servewise.probe.policies.calibration import calibration_policies  # noqa: E402
 from servewise.probe.policies.clock import clock_named  # noqa: E402
-from servewise.probe.policies.comparison import capacity_per_s, compare_runs, keeps_up, predict  # noqa: E402
+from servewise.probe.policies.comparison import capacity_per_s, compare_runs, keeps_up  # noqa: E402
 from servewise.probe.policies.drive import Driven, TimedShape, drive, prompts_of  # noqa: E402
 from servewise.probe.policies.fitted_steps import FittedSteps, errors_of, fit_steps  # noqa: E402
 from servewise.probe.policies.kept import kept_run, kept_shapes  # noqa: E402
@@ -173,12 +173,25 @@ def test_a_driven_engine_on_a_known_clock_is_what_the_simulator_predicts(
     """
     requests = [each._replace(prompt_tokens=each.prompt_tokens + 1) for each in TRAFFIC.at_rate(rate).requests(3)]
     driven = _driven(model, policy, requests, monkeypatch)
-    predicted = predict(requests, policy, TRUE, 200)
-    compared = compare_runs(policy, rate, driven, predicted, stable=True)
+    compared = compare_runs(policy, rate, requests, driven, TRUE, 200, stable=True)
     assert compared.measured.completed == len(requests)
     for name, ratio in compared.ratios.items():
         assert ratio == pytest.approx(1.0, rel=1e-6), name
     assert compared.within(1e-6)
+
+
+def test_a_machine_that_slowed_down_is_told_from_a_wrong_simulator(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine 1.3 times as slow as calibrated the prediction is off, and right at the speed it had."""
+    requests = [each._replace(prompt_tokens=each.prompt_tokens + 1) for each in TRAFFIC.at_rate(20.0).requests(3)]
+    policy = Continuous(max_sequences=4, max_batched_tokens=64)
+    driven = _driven(model, policy, requests, monkeypatch)
+    found = compare_runs(policy, 20.0, requests, driven, TRUE.slower(1 / 1.3), 200, stable=True)
+    assert found.slowness == pytest.approx(1.3, rel=0.01)
+    assert found.ratios["tpot_p50"] < 0.9
+    assert not found.within(0.1)
+    assert found.within_at_speed(0.02)
 
 
 def test_no_reply_ends_early_and_none_is_too_long(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,7 @@ def _result(found: Measurement, clock: str) -> dict[str, Any]:
         "rows": rows,
         "judged": len(judged),
         "within_10_percent": sum(row["within"] for row in judged),
+        "within_10_percent_at_speed": sum(row["within_at_speed"] for row in judged),
         "all_within": all(row["within"] for row in judged),
         "largest_error": max((abs(row[key] - 1) for row in judged for key in _JUDGED), default=None),
         "capacity_per_s": found.capacity_per_s,
@@ -173,6 +174,13 @@ def _caveats(found: Measurement, clock: str) -> tuple[Caveat, ...]:
     if max(drift) / min(drift) > 1 + WITHIN / 2:
         message = f"the same steps took {max(drift) / min(drift) - 1:.0%} longer in one calibration than in another"
         caveats.append(Caveat("drift", message, "measure on an idle machine, at a fixed clock frequency"))
+    moved = [
+        each for each in found.compared if each.stable and not each.within(WITHIN) and each.within_at_speed(WITHIN)
+    ]
+    if moved:
+        which = ", ".join(f"{each.policy} at {each.rate_per_s:g}/s ({each.slowness:.2f} times)" for each in moved)
+        message = f"off by over 10% because the machine's speed changed between calibration and run: {which}"
+        caveats.append(Caveat("speed-changed", message, "measure on an idle machine; ratios_at_speed leave it out"))
     unstable = [f"{each.policy} at {each.rate_per_s:g}/s" for each in found.compared if not each.stable]
     if unstable:
         message = f"at or above saturation, where latencies grow with the run: {', '.join(unstable)}; not judged"

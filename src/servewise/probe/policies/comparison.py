@@ -11,6 +11,7 @@ from servewise.metrics.comparison import value_of
 from servewise.metrics.saturation import trend
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.probe.policies.drive import BLOCK_TOKENS, Driven
+from servewise.probe.policies.fitted_steps import FittedSteps, slowness
 from servewise.simulate.run import Run, simulate
 from servewise.steptime.estimator import Estimator
 from servewise.workload.request import Request
@@ -26,23 +27,47 @@ BURST_RATE = 1e6  # all of them at once, as far as a server can tell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One policy at one rate. ``ratios`` are predicted / measured; ``stable``: the simulator keeps up in a long run."""
+    """One policy at one rate. ``ratios`` are predicted / measured; ``stable``: the simulator keeps up in a long run.
+
+    ``slowness``: how many times as long the run's steps took as its calibrations say; ``at_speed`` is the prediction
+    with the clock slowed by it. It tells a machine whose speed changed from a simulator that is wrong, and is not what
+    ``within`` judges.
+    """
 
     policy: str
     rate_per_s: float
     measured: RunSummary
     predicted: RunSummary
+    at_speed: RunSummary
+    slowness: float
     stable: bool
     waited: float | None
 
     @property
     def ratios(self) -> dict[str, float]:
         """Predicted over measured, of each of SHOWN."""
-        return {name: _ratio(value_of(self.predicted, name)[0], value_of(self.measured, name)[0]) for name in SHOWN}
+        return _ratios(self.predicted, self.measured)
+
+    @property
+    def ratios_at_speed(self) -> dict[str, float]:
+        """The same at the speed that the machine had during the run."""
+        return _ratios(self.at_speed, self.measured)
 
     def within(self, share: float) -> bool:
         """Whether p50 and p95 end to end are both predicted within ``share`` of what was measured."""
-        return all(abs(self.ratios[name] - 1.0) <= share for name in JUDGED)
+        return _all_within(self.ratios, share)
+
+    def within_at_speed(self, share: float) -> bool:
+        """The same at the speed that the machine had during the run."""
+        return _all_within(self.ratios_at_speed, share)
+
+
+def _all_within(ratios: Mapping[str, float], share: float) -> bool:
+    return all(abs(ratios[name] - 1.0) <= share for name in JUDGED)
+
+
+def _ratios(predicted: RunSummary, measured: RunSummary) -> dict[str, float]:
+    return {name: _ratio(value_of(predicted, name)[0], value_of(measured, name)[0]) for name in SHOWN}
 
 
 def _ratio(predicted: float, measured: float) -> float:
@@ -55,14 +80,29 @@ def predict(requests: Sequence[Request], policy: Policy, clock: Estimator, block
 
 
 def compare_runs(
-    policy: Policy, rate_per_s: float, driven: Driven, predicted: Run, *, stable: bool
-) -> Compared:  # fmt: skip
-    """Both runs in short, by the same functions."""
+    policy: Policy,
+    rate_per_s: float,
+    requests: Sequence[Request],
+    driven: Driven,
+    clock: FittedSteps,
+    blocks: int,
+    *,
+    stable: bool,
+) -> Compared:
+    """The measured run beside the simulator's run of the same requests, both in short by the same functions."""
+
+    def predicted(by: FittedSteps) -> RunSummary:
+        run = predict(requests, policy, by, blocks)
+        return summarise(run.requests, run.steps, slots=policy.slots)
+
+    slower = slowness(clock, driven.steps)
     return Compared(
         policy=policy.name,
         rate_per_s=rate_per_s,
         measured=summarise(driven.requests, driven.steps, slots=policy.slots),
-        predicted=summarise(predicted.requests, predicted.steps, slots=policy.slots),
+        predicted=predicted(clock),
+        at_speed=predicted(clock.slower(slower)),
+        slowness=slower,
         stable=stable,
         waited=driven.waited,
     )
@@ -94,6 +134,9 @@ def row_of(compared: Compared, share: float) -> dict[str, Any]:
         "measured": summary_of(compared.measured),
         "predicted": summary_of(compared.predicted),
         "ratios": ratios,
+        "slowness": compared.slowness,
+        "within_at_speed": compared.within_at_speed(share),
+        "ratios_at_speed": compared.ratios_at_speed,
         "waited_share": compared.waited,
     }
 

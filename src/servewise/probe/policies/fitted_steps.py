@@ -11,7 +11,7 @@ are, come out without bias at every size of step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from servewise.caveats import Caveat
 from servewise.errors import InputError
 from servewise.probe.policies.drive import TimedShape
 from servewise.probe.policies.least_squares import Floats, non_negative
+from servewise.records.columns import StepColumns
 from servewise.steptime.estimator import Line, StepTime
-from servewise.steptime.shape import StepShape
+from servewise.steptime.shape import StepShape, add_chunk
 
 KNOTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 ROUNDS = 4
@@ -75,6 +76,12 @@ class FittedSteps:
         per_token = self.per_context_token_s
         return (Line(base, per_token) if self.window_tokens is None else Line(base, 0.0, per_token),)
 
+    def slower(self, times: float) -> FittedSteps:
+        """The same clock on a machine on which every step takes ``times`` as long."""
+        names = ("base_s", "per_row_s", "per_sequence_s", "per_context_token_s", "per_pair_s", "per_chunk_token_s")
+        scaled = {name: getattr(self, name) * times for name in names}
+        return replace(self, slopes=tuple(each * times for each in self.slopes), **scaled)
+
     def to_json(self) -> dict[str, object]:
         """The coefficients, by name."""
         found: dict[str, object] = {"base_s": self.base_s, "knots_tokens": list(KNOTS), "slopes_s": list(self.slopes)}
@@ -118,6 +125,21 @@ def errors_of(clock: FittedSteps, steps: Sequence[TimedShape]) -> Mapping[str, f
         "p90_error": float(np.quantile(off, 0.9)),
         "sum_ratio": float(predicted.sum() / measured.sum()),
     }
+
+
+def slowness(clock: FittedSteps, steps: StepColumns) -> float:
+    """How many times as long the recorded steps took, all in all, as the clock says of them.
+
+    Records do not hold a chunk's pairs: each step's prompt tokens count as one whole prompt.
+    """
+    columns = (steps.decode_sequences, steps.kv_tokens, steps.prefill_tokens, steps.active)
+    predicted = sum(clock.seconds(_recorded(*row)) for row in zip(*columns, strict=True))
+    return sum(steps.seconds) / predicted if predicted else 1.0
+
+
+def _recorded(decodes: int, kv_tokens: int, prompt_tokens: int, active: int) -> StepShape:
+    shape = StepShape(decodes, kv_tokens, kv_tokens, logit_rows=max(decodes, active))
+    return add_chunk(shape, 0, prompt_tokens, ends_prompt=False) if prompt_tokens else shape
 
 
 def _features(shape: StepShape, windowed: bool) -> list[float]:

@@ -16,7 +16,7 @@ from servewise.conditions import Conditions
 from servewise.engine.step import Model
 from servewise.probe.policies.calibration import calibrate, calibration_policies
 from servewise.probe.policies.clock import Clock
-from servewise.probe.policies.comparison import Compared, capacity_per_s, compare_runs, keeps_up, predict
+from servewise.probe.policies.comparison import Compared, capacity_per_s, compare_runs, keeps_up
 from servewise.probe.policies.drive import BLOCK_TOKENS, Driven, TimedShape, drive, prompts_of
 from servewise.probe.policies.fitted_steps import FittedSteps, errors_of, fit_steps
 from servewise.probe.policies.kept import kept_run, kept_shapes
@@ -195,6 +195,5 @@ def measure(
 
 
 def _compare(plan: Plan, policy: Policy, rate: float, driven: Driven, clock: FittedSteps) -> Compared:
-    predicted = predict(plan.requests(rate), policy, clock, plan.blocks)
     stable = keeps_up(policy, clock, plan.traffic, rate, plan.blocks)
-    return compare_runs(policy, rate, driven, predicted, stable=stable)
+    return compare_runs(policy, rate, plan.requests(rate), driven, clock, plan.blocks, stable=stable)

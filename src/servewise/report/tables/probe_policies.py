@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from servewise.report.reading import Row, mapping, number, percentile, rows, text
 from servewise.report.table import Cell, Column, Table, build, facts
-from servewise.report.wording import UNKNOWN, count, figure, percent, rate, seconds
+from servewise.report.wording import UNKNOWN, count, figure, percent, rate, seconds, times
 
 TITLE = "Measured, and predicted in % of it"
 _LATENCIES = (("TTFT", "ttft"), ("TPOT", "tpot"), ("E2E", "e2e"))
@@ -28,6 +28,9 @@ def _runs(result: Row) -> Table:
     columns += [
         Column("Use", lambda row: percent(mapping(row.get("measured")).get("utilisation"))),
         Column("of it", _ratio("utilisation"), wide=True),
+        Column("Slower than calibrated", lambda row: times(row.get("slowness")), wide=True),
+        Column("E2E p50 at that speed", _ratio("e2e_p50", "ratios_at_speed"), wide=True),
+        Column("E2E p95 at that speed", _ratio("e2e_p95", "ratios_at_speed"), wide=True),
         Column("Waited", lambda row: percent(row.get("waited_share")), wide=True),
     ]
     found = rows(result, "rows")
@@ -44,9 +47,9 @@ def _measured(key: str, at: str) -> Cell:
     return lambda row: seconds(percentile(mapping(row.get("measured")).get(key), at))
 
 
-def _ratio(key: str) -> Cell:
+def _ratio(key: str, of: str = "ratios") -> Cell:
     def cell(row: Row) -> str:
-        found = number(mapping(row.get("ratios")).get(key))
+        found = number(mapping(row.get(of)).get(key))
         return UNKNOWN if found is None else f"{100 * found:.0f}%"
 
     return cell
@@ -72,9 +75,12 @@ def _calibrations(result: Row) -> Table:
 
 
 def _found(result: Row) -> Table:
-    judged, within = count(result.get("judged")), count(result.get("within_10_percent"))
+    judged, within, at_speed = (
+        count(result.get(key)) for key in ("judged", "within_10_percent", "within_10_percent_at_speed")
+    )
     pairs = [
         ("Within 10% below saturation", f"{within} of {judged}" if judged != UNKNOWN else UNKNOWN),
+        ("The same at the speed the machine had then", f"{at_speed} of {judged}" if at_speed != UNKNOWN else UNKNOWN),
         ("Largest error of p50 and p95 end to end", percent(result.get("largest_error"))),
         ("Capacity of continuous batching (requests/s)", rate(result.get("capacity_per_s"))),
         ("Window of dynamic batching", seconds(result.get("window_s"))),
