@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.running import invoke, process, workload
@@ -125,12 +126,18 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert running.returncode == 141
 
 
+def _listens_to_interrupts() -> None:
+    """A shell's background job inherits that interrupts are ignored; the command under test must not."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_interrupt_is_130_and_what_ran_is_kept(tmp_path: Path) -> None:
     """Ctrl-C once the first row has run: one line, exit code 130, and that row's run directory is whole."""
     asked = ["simulate", "llama-2-13b", "--accelerator", "a100-80gb", "--workload", "azure-conv", "--run-dir", "kept"]
     asked += ["--rate", "0.5,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "--processes", "1"]
     command = [sys.executable, "-m", "servewise", *asked]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, preexec_fn=_listens_to_interrupts, **pipes) as running:  # noqa: PLW1509
         first = tmp_path / "kept" / "continuous-0.5"
         while not first.exists():
             assert running.poll() is None
