@@ -288,3 +288,15 @@ def test_mistakes_are_one_line_each() -> None:
         probe_ops("no-such-model-anywhere")
     with pytest.raises(InputError, match="give a local checkpoint"):
         probe_ops("llama-2-7b", steps_out="x.csv")
+
+
+def test_a_disturbed_call_is_never_repeated_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system says that the process waited longer than the call took, a visit still ends with its patience."""
+    import time
+
+    waits = iter(range(10**6))
+    monkeypatch.setattr("servewise.probe.ops.timing.waited_s", lambda all_threads: float(next(waits)))
+    began = time.perf_counter()
+    found = sample(lambda: time.sleep(0.001), CPU, 5, patience_s=0.05)
+    assert time.perf_counter() - began < 1.0
+    assert all(0 < each.call_s < 1e-6 and each.waited > 1 for each in found)

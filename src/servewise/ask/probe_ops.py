@@ -32,7 +32,15 @@ from servewise.version import __version__
 Progress = Callable[[int, int], None]
 
 BATCHES, CONTEXTS, PROMPTS = (1, 2, 4, 8, 16, 32), (64, 256, 1024), (16, 64, 256, 1024)
-SMOKE = Scope(samples=3, working_sets=(2**24,), gemm_sides=(64, 128), tokens=(1, 8), batches=(1, 2), contexts=(32,))
+SMOKE = Scope(  # for tests: everything once, on next to nothing
+    working_sets=(2**24,),
+    gemm_sides=(64, 128),
+    tokens=(1, 8),
+    batches=(1, 2),
+    contexts=(32,),
+    samples=3,
+    patience_s=0.01,
+)
 
 
 def probe_ops(
@@ -119,7 +127,15 @@ def _timed_steps(
     held = [each for each in keys if each.context_tokens <= decoder.config.max_context_tokens]
     if not held:
         raise InputError("no step fits into the model's context", where="contexts", hint="give shorter ones")
-    return time_steps(decoder, held, machine, passes=scope.passes, samples=scope.samples, progress=progress)
+    return time_steps(
+        decoder,
+        held,
+        machine,
+        passes=scope.passes,
+        samples=scope.samples,
+        patience_s=scope.patience_s,
+        progress=progress,
+    )
 
 
 def _result(

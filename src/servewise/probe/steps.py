@@ -6,6 +6,7 @@ Legend: T new tokens, R rows whose logits are wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from servewise.engine.step import Model, StepInput
 from servewise.errors import InputError
 from servewise.probe.ops.machine import Machine
-from servewise.probe.ops.timing import Sample, Timing, sample, timing_of
+from servewise.probe.ops.timing import PATIENCE_S, Sample, Timing, sample, timing_of
 
 BLOCK_TOKENS = 16
 TABLE_HEADER = "phase,batch,context_tokens,step_s"
@@ -66,6 +67,7 @@ def time_steps(
     *,
     passes: int,
     samples: int = 5,
+    patience_s: float = PATIENCE_S,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[TimedStep]:
     """Each step's timing over ``passes`` visits, on a cache that holds the largest of them.
@@ -82,7 +84,8 @@ def time_steps(
     for turn in range(passes):
         for place, key in enumerate(keys):
             step = step_of(key, model.config.vocabulary)
-            found[place] += sample(lambda step=step: model.step(step, cache), machine, samples)  # type: ignore[misc]
+            call = partial(model.step, step, cache)
+            found[place] += sample(call, machine, samples, patience_s)
             if progress is not None:
                 progress(turn * len(keys) + place + 1, passes * len(keys))
     return [TimedStep(key, timing_of(each)) for key, each in zip(keys, found, strict=True)]

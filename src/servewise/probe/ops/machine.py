@@ -6,6 +6,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from threading import get_native_id
 
 import torch
 
@@ -55,13 +56,15 @@ def this_machine(device: str = "cpu", threads: int | None = None) -> Machine:
     return Machine(device=device, title=facts.name, memory_bytes=facts.total_memory, threads=None)
 
 
-def waited_s() -> float | None:
-    """Seconds that this process's threads have waited for a core so far, summed; None where the system does not tell.
+def waited_s(*, all_threads: bool = True) -> float | None:
+    """Seconds that this process's threads (or the calling one alone) have waited for a core so far, summed.
 
-    Linux's ``schedstat``, second field. What neighbours on the machine take from a measurement shows here.
+    Linux's ``schedstat``, second field; None where the system does not tell. What neighbours on the machine take from
+    a measurement shows here.
     """
     try:
-        return sum(int(each.joinpath("schedstat").read_text().split()[1]) for each in TASKS.iterdir()) * 1e-9
+        tasks = TASKS.iterdir() if all_threads else (TASKS / str(get_native_id()),)
+        return sum(int(each.joinpath("schedstat").read_text().split()[1]) for each in tasks) * 1e-9
     except (OSError, ValueError, IndexError):
         return None
 

@@ -13,7 +13,7 @@ from servewise.probe.ops.machine import Machine
 from servewise.probe.ops.model_shapes import attention_operations, product_operations
 from servewise.probe.ops.operation import DTYPES, Operation
 from servewise.probe.ops.streams import stream_operations
-from servewise.probe.ops.timing import Timing, time_operations
+from servewise.probe.ops.timing import PATIENCE_S, Timing, time_operations
 from servewise.units import GIB, MIB, format_bytes
 
 STREAMS = ("read", "copy", "gemv")
@@ -23,6 +23,8 @@ PRODUCTS = ("gemm", "product")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What is timed, and how often: ``passes`` visits of ``samples`` samples for each operation.
+
+    ``patience_s``: how long a visit may go on for undisturbed samples.
 
     ``working_sets`` [bytes] for streams beside the model's own, ``gemm_sides`` of square products, and for the model
     ``tokens`` of its products, ``batches`` and ``contexts`` of its attention.
@@ -36,6 +38,7 @@ class Scope:
     contexts: tuple[int, ...] = (256, 1024)
     passes: int = 3
     samples: int = 5
+    patience_s: float = PATIENCE_S
 
 
 class Timed(NamedTuple):
@@ -74,8 +77,13 @@ def survey(
     """Time all of them."""
     operations = operations_of(scope, model, machine.device)
     timings = time_operations(
-        operations, machine, passes=scope.passes, samples=scope.samples, progress=progress
-    )  # fmt: skip
+        operations,
+        machine,
+        passes=scope.passes,
+        samples=scope.samples,
+        patience_s=scope.patience_s,
+        progress=progress,
+    )
     return [Timed(*pair) for pair in zip(operations, timings, strict=True)]
 
 

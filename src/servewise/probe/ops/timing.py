@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from statistics import median, quantiles
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from servewise.probe.ops.operation import Operation
 SAMPLE_S = 0.002
 DISTURBED = 0.02  # share of a sample that the threads waited for a core
 FEWEST_CLEAN = 3
+LEAST_S = 1e-9  # what is left of a sample at the least
 PATIENCE_S = 0.5  # for one visit, however few samples were undisturbed by then
 
 
@@ -83,40 +85,53 @@ def time_operations(
     *,
     passes: int,
     samples: int = 5,
+    patience_s: float = PATIENCE_S,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Timing]:
     """Each operation's timing from ``passes`` visits of ``samples`` samples; ``progress`` is told of each visit."""
     found: list[list[Sample]] = [[] for _ in operations]
     for turn in range(passes):
         for place, each in enumerate(operations):
-            found[place] += sample(each.prepare(), machine, samples)
+            found[place] += sample(each.prepare(), machine, samples, patience_s)
             if progress is not None:
                 progress(turn * len(operations) + place + 1, passes * len(operations))
     return [timing_of(each) for each in found]
 
 
-def sample(call: Callable[[], object], machine: Machine, count: int) -> list[Sample]:
-    """Samples of ``call``, warmed up, until ``count`` are undisturbed; at least three, and then not for long."""
+def sample(call: Callable[[], object], machine: Machine, count: int, patience_s: float = PATIENCE_S) -> list[Sample]:
+    """Samples of ``call``, warmed up, until ``count`` are undisturbed; at least three, and then for ``patience_s``."""
     call()
-    first = _timed(call, machine, 1)
-    calls = max(1, round(SAMPLE_S / max(first.call_s, 1e-7)))
-    if calls > 1:
-        calls = max(1, round(SAMPLE_S / max(min(_timed(call, machine, 1).call_s for _ in range(3)), 1e-7)))
-    found = [first] if calls == 1 else []
-    until = time.perf_counter() + PATIENCE_S
+    calls = _calls(call, machine)
+    found: list[Sample] = []
+    until = time.perf_counter() + patience_s
     while len(found) < FEWEST_CLEAN or (sum(map(is_clean, found)) < count and time.perf_counter() < until):
         found.append(_timed(call, machine, calls))
     return found
 
 
+def _calls(call: Callable[[], object], machine: Machine) -> int:
+    """How many calls a sample takes, by the wall's fastest of up to three."""
+    fastest = inf
+    for _ in range(3):
+        machine.synchronise()
+        began = time.perf_counter()
+        call()
+        machine.synchronise()
+        fastest = min(fastest, time.perf_counter() - began)
+        if fastest > SAMPLE_S:
+            break
+    return max(1, round(SAMPLE_S / max(fastest, 1e-7)))
+
+
 def _timed(call: Callable[[], object], machine: Machine, calls: int) -> Sample:
     machine.synchronise()
-    waited_before, began = waited_s(), time.perf_counter()
+    several = machine.threads != 1
+    waited_before, began = waited_s(all_threads=several), time.perf_counter()
     for _ in range(calls):
         call()
     machine.synchronise()
-    took, waited_after = time.perf_counter() - began, waited_s()
+    took, waited_after = time.perf_counter() - began, waited_s(all_threads=several)
     if waited_before is None or waited_after is None:
         return Sample(took / calls, float("nan"))
     waited = waited_after - waited_before
-    return Sample((took - waited if machine.threads == 1 else took) / calls, waited / took)
+    return Sample((took if several else max(took - waited, LEAST_S)) / calls, waited / took)

@@ -25,10 +25,10 @@ def clock_named(name: str, machine: Machine) -> Clock:
         return perf_counter
     if machine.threads != 1:
         raise InputError("needs a single CPU thread", where="clock undisturbed", hint="give --threads 1")
-    if waited_s() is None:
+    if waited_s(all_threads=False) is None:
         raise InputError("this system does not tell how long a process waited", where="clock undisturbed")
     return _undisturbed
 
 
 def _undisturbed() -> float:
-    return perf_counter() - (waited_s() or 0.0)
+    return perf_counter() - (waited_s(all_threads=False) or 0.0)
