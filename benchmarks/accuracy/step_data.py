@@ -16,9 +16,10 @@ from typing import Literal
 
 from servewise.deployment.deployment import Deployment, Parallelism
 from servewise.hardware.catalogue import load_accelerator
+from servewise.modelspec.flops import pairs
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, Layers, ModelSpec
 from servewise.precision import FORMATS
-from servewise.steptime.shape import StepShape, add_chunk, decode_shape, pairs, prefill_shape
+from servewise.steptime.shape import StepShape, add_chunk, decode_shape, prefill_shape
 
 DATA = Path(__file__).parents[1] / "data" / "step_times"
 ACCELERATORS = {"a100_sxm": "a100-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200", "l40s": "l40s"}

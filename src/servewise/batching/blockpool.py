@@ -48,11 +48,6 @@ class BlockPool:
         """Blocks that an allocation can have: free ones, and kept ones by eviction."""
         return self.free + self.kept_blocks
 
-    @property
-    def held_hashes(self) -> int:
-        """Hash blocks in use now."""
-        return len(self._holders)
-
     def blocks_for(self, tokens: int) -> int:
         """Blocks that ``tokens`` tokens take."""
         return -(-tokens // self.block_tokens)

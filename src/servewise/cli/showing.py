@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import click
 
 from servewise.answer import Answer
+from servewise.atomic import replace_whole
 from servewise.errors import InputError
 
 READER_LEFT = 141  # 128 + SIGPIPE, what a shell reports for any program whose reader has gone
@@ -78,27 +78,9 @@ def write_whole(target: Path, text: str) -> None:
     """
     checked_target(str(target))
     try:
-        _move_over(target.resolve(), text)
+        replace_whole(target.resolve(), text.encode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", where=str(target), hint="another place") from error
-
-
-def _move_over(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _print(answer: Answer, *, as_json: bool) -> None:

@@ -73,8 +73,23 @@ def causal_pairs(computed_tokens: int, new_tokens: int, window: int | None = Non
     (6, 7, 8)
     """
     end = computed_tokens + new_tokens
-    if window is None:
-        window = end
-    bend = min(max(computed_tokens, window), end)
-    growing = (bend * (bend + 1) - computed_tokens * (computed_tokens + 1)) // 2
-    return growing + window * (end - bend)
+    return pairs(computed_tokens, end) if window is None else windowed_pairs(computed_tokens, end, window)
+
+
+def pairs(start: int, end: int) -> int:
+    """Query-key pairs of positions ``start`` to ``end`` - 1, each attending to itself and all before it.
+
+    >>> pairs(0, 3), pairs(2, 3)
+    (6, 3)
+    """
+    return (end * (end + 1) - start * (start + 1)) // 2
+
+
+def windowed_pairs(start: int, end: int, window: int) -> int:
+    """The same with each position attending to at most ``window`` positions, itself included.
+
+    >>> windowed_pairs(0, 4, 2)
+    7
+    """
+    bend = min(max(start, window), end)
+    return pairs(start, bend) + window * (end - bend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -38,26 +37,12 @@ def write_html(path: str | Path, answers: Answers, *, title: str, command: str |
 
 
 def _write_whole(target: Path, content: bytes) -> None:
-    import tempfile
+    from servewise.atomic import replace_whole
 
     target = target.resolve()
     if target.exists() and not target.is_file():  # moving a file over a device would take its place
         raise ValueError("a folder, device or pipe")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    found = os.umask(0)
-    os.umask(found)
-    return found
+    replace_whole(target, content)
 
 
 @lru_cache(maxsize=1)

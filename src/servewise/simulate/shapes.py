@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from servewise.batching.batch import Batch
-from servewise.steptime.shape import StepShape, pairs, windowed_pairs
+from servewise.modelspec.flops import pairs, windowed_pairs
+from servewise.steptime.shape import StepShape
 
 
 def shape_of(batch: Batch, window_tokens: int | None) -> StepShape:

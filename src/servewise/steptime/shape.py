@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from servewise.modelspec.flops import pairs, windowed_pairs
+
 
 class StepShape(NamedTuple):
     """One step: decoding sequences of one new token each, and prompt chunks.
@@ -65,22 +67,3 @@ def add_chunk(
         prefill_windowed_pairs=shape.prefill_windowed_pairs + times * windowed_pairs(computed_tokens, end, window),
         logit_rows=shape.logit_rows + times * ends_prompt,
     )
-
-
-def pairs(start: int, end: int) -> int:
-    """Query-key pairs of positions ``start`` to ``end`` - 1, each attending to itself and all before it.
-
-    >>> pairs(0, 3), pairs(2, 3)
-    (6, 3)
-    """
-    return (end * (end + 1) - start * (start + 1)) // 2
-
-
-def windowed_pairs(start: int, end: int, window: int) -> int:
-    """The same with each position attending to at most ``window`` positions, itself included.
-
-    >>> windowed_pairs(0, 4, 2)
-    7
-    """
-    bend = min(max(start, window), end)
-    return pairs(start, bend) + window * (end - bend)
