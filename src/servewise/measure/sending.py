@@ -1,0 +1,26 @@
+"""What a sender tells of itself beside the exchanges: the client's own error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """How a client kept up over a run. All in seconds.
+
+    ``lateness_s``: sent - scheduled, of every ask that had a time of its own (open loop, think time), in order of
+    sending. ``stalls_s``: every time that the loop did not look at its sockets for over a millisecond. ``read_lag_s``:
+    for reads that the kernel stamped, how long data lay before it was read (a bounded sample). ``cpu_s``: processor
+    time of the senders, ``wall_s`` the run's length, ``workers`` the number of processes. ``most_open``: the most
+    requests that were under way at once.
+    """
+
+    lateness_s: tuple[float, ...] = ()
+    stalls_s: tuple[float, ...] = ()
+    read_lag_s: tuple[float, ...] = ()
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    workers: int = 1
+    most_open: int = 0
+    notes: tuple[str, ...] = field(default=())
