@@ -25,13 +25,13 @@ def test_one_token_has_no_tpot() -> None:
     assert np.isnan(latency.tpot(run)).all()
 
 
-def test_several_tokens_at_once_count_as_tokens() -> None:
-    """Tokens at 1, 1, 3 and, of another request, 10, 11: gaps 0, 2 and 1; none between the requests."""
+def test_several_tokens_at_once_are_one_event() -> None:
+    """Tokens at 1, 1, 3 and, of another request, 10, 11: an event of two and gaps 2 and 1; none between requests."""
     run = made.requests([0.0] * 4, [1.0] * 4, [3.0] * 4, [3, 0, 2, 1])
     run.token_times = TokenTimes()
     for times in ([1.0, 1.0, 3.0], [], [10.0, 11.0], [12.0]):
         run.token_times.append(times)
-    assert latency.itl_of_tokens(run).tolist() == [0.0, 2.0, 1.0]
+    assert latency.itl_of_tokens(run).tolist() == [2.0, 1.0]
 
 
 def test_token_gaps_of_empty_and_first_empty_requests() -> None:

@@ -1,7 +1,8 @@
-"""A summary of runs as a row of CONTRACT's ``simulate``."""
+"""A summary of runs as a row of CONTRACT's ``simulate`` or ``bench``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from servewise.metrics.slo import Slo
@@ -27,6 +28,48 @@ def simulated_row(policy: str, rate_per_s: float, summary: RunSummary, *, slots:
         "slots": slots,
         "requests_per_s": summary.requests_per_s,
     } | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
+
+
+def measured_row(
+    summary: RunSummary,
+    *,
+    concurrency: int | None = None,
+    rate_per_s: float | None = None,
+    outcomes: Mapping[str, int] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The row of one condition of ``bench``.
+
+    ``concurrency`` of a closed loop or ``rate_per_s`` asked for of an open one; ``outcomes``: how many requests ended
+    how, by name; ``more`` is what else is known of the condition (its name, the arrivals achieved). ``cached_tokens``
+    are summed over the completed requests, as the server counted them.
+    """
+    ended = summary.completed + summary.failed + summary.rejected + summary.unfinished
+    return (
+        {
+            "concurrency": concurrency,
+            "rate_per_s": rate_per_s,
+            "requests": ended,
+            "completed": summary.completed,
+            "errors": ended - summary.completed,
+            "outcomes": {} if outcomes is None else {name: count for name, count in sorted(outcomes.items()) if count},
+            "ttft_s": summary.ttft.to_json(),
+            "ttft_from_sent_s": summary.ttft_from_sent.to_json(),
+            "tpot_s": summary.tpot.to_json(),
+            "itl_s": summary.itl.to_json(),
+            "e2e_s": summary.e2e.to_json(),
+            "tokens_per_event": summary.tokens_per_event,
+            "requests_per_s": summary.requests_per_s,
+            "output_tokens_per_s": summary.output_tokens_per_s,
+            "goodput_per_s": summary.goodput_per_s,
+            "prompt_tokens": summary.prompt_tokens,
+            "cached_tokens": summary.cached_tokens,
+            "output_tokens": summary.output_tokens,
+            "duration_s": summary.duration_s,
+        }
+        | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
+        | more
+    )
 
 
 def slo_rows(slo: Slo) -> list[dict[str, Any]]:

@@ -1,10 +1,17 @@
 """The latencies, each defined once, for simulated and measured runs alike.
 
 ``ttft`` first token minus scheduled (from the moment the request should have been sent, so that a late client or a full
-queue counts); ``ttft_from_sent`` leaves out the client's own lateness. ``e2e`` end minus scheduled. ``tpot`` (end -
-first token) / (output tokens - 1), for requests of at least 2 tokens. ``itl`` the gap between a request's successive
-tokens, over all tokens. A static batch releases its answers together: there ``end`` is the batch's end, and ``tpot``
-and ``e2e`` hold the wait for the longest.
+queue counts); ``ttft_from_sent`` leaves out the client's own lateness. ``e2e`` end minus scheduled. ``tpot`` (last
+token - first token) / (output tokens - 1), for requests of at least 2 tokens. ``itl`` the gap between a request's
+successive tokens, over all tokens. Only completed requests enter any of them.
+
+From inside (simulator, engine) each token is known by itself. A static batch releases its answers together: there the
+last token counts as come at the batch's ``end``, and ``tpot`` and ``e2e`` hold the wait for the longest.
+
+From outside (a load client: token times, and no admission) tokens come in events, perhaps several in one. ``tpot`` is
+then (last - first) / (tokens - tokens in the first event): the first event's tokens share one time and span no gap, and
+what a stream holds after its last token (usage, [DONE]) is not waited for. ``itl`` is the gap between a request's
+successive events; ``tokens_per_event`` tells how many tokens each brings.
 """
 
 from __future__ import annotations
@@ -52,7 +59,16 @@ def e2e(requests: RequestColumns) -> Floats:
 
 
 def tpot(requests: RequestColumns) -> Floats:
-    """Time per output token after the first [s], (end - first token) / (tokens - 1); NaN below 2 tokens."""
+    """Time per output token after the first [s] of every row, as the module says; NaN below 2 tokens or events."""
+    return _tpot_of_events(requests) if from_outside(requests) else _tpot_to_end(requests)
+
+
+def from_outside(requests: RequestColumns) -> bool:
+    """Whether a client made the record: it knows when each token came, and never when a request was admitted."""
+    return requests.token_times is not None and bool(np.isnan(floats(requests.admitted_s)).all())
+
+
+def _tpot_to_end(requests: RequestColumns) -> Floats:
     after_first: Floats = (ints(requests.output_tokens) - 1).astype(np.float64)
     after_first[after_first < 1] = np.nan
     decode_s = floats(requests.end_s) - floats(requests.first_token_s)
@@ -60,16 +76,51 @@ def tpot(requests: RequestColumns) -> Floats:
     return each
 
 
-def itl_of_tokens(requests: RequestColumns) -> Floats:
-    """Gaps between the successive tokens of each request [s], from the tokens' own times, in order of the rows."""
-    if requests.token_times is None:
-        return np.empty(0)
+def _tpot_of_events(requests: RequestColumns) -> Floats:
+    assert requests.token_times is not None
     offsets, times = ints(requests.token_times.offsets), floats(requests.token_times.times)
-    gaps = np.diff(times)
-    within = np.ones(len(gaps), bool)
-    borders = offsets[1:-1]
-    within[borders[(borders > 0) & (borders < len(times))] - 1] = False
-    return gaps[within]
+    tokens = np.diff(offsets)
+    span, after_first = np.full(len(tokens), np.nan), np.full(len(tokens), np.nan)
+    some = tokens > 0
+    first, last = times[offsets[:-1][some]], times[offsets[1:][some] - 1]
+    at_first = np.cumsum(np.concatenate(([0], times == np.repeat(first, tokens[some]))))
+    span[some] = last - first
+    after_first[some] = tokens[some] - (at_first[offsets[1:][some]] - at_first[offsets[:-1][some]])
+    after_first[after_first < 1] = np.nan
+    each: Floats = span / after_first
+    return each
+
+
+def itl_of_tokens(requests: RequestColumns) -> Floats:
+    """Gaps between the successive events of each completed request [s], in order of the rows.
+
+    An event is all tokens of one time; from inside every token is one.
+    """
+    times, row = _events(requests)
+    gaps: Floats = np.diff(times)[row[1:] == row[:-1]]
+    return gaps
+
+
+def tokens_per_event(requests: RequestColumns) -> float:
+    """Tokens over events of the completed requests; NaN where no token time is known."""
+    times, _ = _events(requests)
+    if len(times) == 0 or requests.token_times is None:
+        return float("nan")
+    tokens = np.diff(ints(requests.token_times.offsets))[ints(requests.status) == COMPLETED]
+    return float(tokens.sum() / len(times))
+
+
+def _events(requests: RequestColumns) -> tuple[Floats, Ints]:
+    """Of completed requests: the distinct token times in order, and the row of each."""
+    if requests.token_times is None:
+        return np.empty(0), np.empty(0, np.int64)
+    times = floats(requests.token_times.times)
+    tokens = np.diff(ints(requests.token_times.offsets))
+    row = np.repeat(np.arange(len(tokens)), tokens)
+    begins = np.ones(len(times), bool)
+    begins[1:] = (np.diff(times) != 0) | (np.diff(row) != 0)
+    begins &= (ints(requests.status) == COMPLETED)[row]
+    return times[begins], row[begins]
 
 
 def itl_of_steps(steps: StepColumns) -> tuple[Floats, Floats]:

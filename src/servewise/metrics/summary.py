@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +21,8 @@ from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestCo
 Ints = NDArray[np.int64]
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 RATES = ("utilisation", "requests_per_s", "output_tokens_per_s", "goodput_per_s")
-COUNTS = ("completed", "rejected", "unfinished", "failed", "preemptions")
+TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
+COUNTS = ("completed", "rejected", "unfinished", "failed", "preemptions", *TOKENS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,8 @@ class RunSummary:
     is the client's own lateness. ``duration_s`` runs from the first scheduled request to the last end; the rates are
     completions and their tokens over it. ``utilisation`` is active sequence-steps over slots x busy steps.
     ``goodput_per_s`` counts the requests that meet the SLO, None without one. ``failed`` holds the cancelled too.
-    ``ci95`` has the intervals of the rates and the utilisation, by name.
+    ``ci95`` has the intervals of the rates and the utilisation, by name. The token counts are of completed requests;
+    ``tokens_per_event`` is how many a client got at once, None where the run was not seen from outside.
     """
 
     ttft: Percentiles
@@ -48,12 +51,22 @@ class RunSummary:
     preemptions: int
     duration_s: float
     failed: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    tokens_per_event: float | None = None
     ttft_from_sent: Percentiles = EMPTY
     ci95: Mapping[str, Interval] = field(default_factory=dict)
 
 
-def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: Slo | None = None) -> RunSummary:
-    """The summary of one run, intervals from its own spread over blocks of time (see ``sample``)."""
+def summarise(
+    requests: RequestColumns, steps: StepColumns | None = None, *, slots: int = 1, slo: Slo | None = None
+) -> RunSummary:
+    """The summary of one run, intervals from its own spread over blocks of time (see ``sample``).
+
+    A run seen from outside has no ``steps``: its utilisation is not known (NaN), whatever ``slots``.
+    """
+    steps = StepColumns() if steps is None else steps
     rows = latency.completed_by_schedule(requests)
     duration = duration_s(requests)
     rates = _rates(requests, rows, duration, slo)
@@ -77,6 +90,8 @@ def summarise(requests: RequestColumns, steps: StepColumns, *, slots: int, slo: 
         unfinished=int(status[UNFINISHED]),
         failed=int(status.sum() - status[COMPLETED] - status[REJECTED] - status[UNFINISHED]),
         preemptions=int(latency.ints(requests.preemptions).sum()),
+        **{name: int(latency.ints(getattr(requests, name))[rows].sum()) for name in TOKENS},
+        tokens_per_event=latency.tokens_per_event(requests) if latency.from_outside(requests) else None,
         duration_s=duration,
         ci95={name: pair for name, (_, pair) in (rates | {"utilisation": (used, used_ci95)}).items() if pair},
     )
@@ -134,7 +149,15 @@ def pool(summaries: Sequence[RunSummary]) -> RunSummary:
     middle = {name: mean(column) if column else None for name, column in values.items()}
     found = {name: pair for name, column in values.items() if (pair := interval_from_zero(column)) is not None}
     duration = mean([each.duration_s for each in summaries])
-    return RunSummary(**latencies, **counts, **middle, ci95=found, duration_s=duration)  # type: ignore[arg-type]
+    events = mean([each.tokens_per_event for each in summaries if each.tokens_per_event is not None])
+    return RunSummary(
+        **latencies,  # type: ignore[arg-type]
+        **counts,
+        **middle,  # type: ignore[arg-type]
+        tokens_per_event=None if math.isnan(events) else events,
+        ci95=found,
+        duration_s=duration,
+    )
 
 
 def _column(summaries: Sequence[RunSummary], name: str) -> list[float]:
