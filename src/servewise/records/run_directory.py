@@ -1,7 +1,8 @@
 """The run directory: ``run.json``, ``requests.parquet`` and, where steps are known, ``steps.parquet``.
 
 It is written beside its place and moved there whole, so that a reader sees all of a run or nothing. ``run.json`` holds
-the length and SHA-256 of each Parquet file; they are compared before the file is parsed.
+the length and SHA-256 of each Parquet file; they are compared before the file is parsed. A measured run is written as
+it goes (``open_run``): until its end, and for ever where it was killed, its rows are read from its journal.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.errors import InputError
 from servewise.records.columns import RequestColumns, StepColumns
+from servewise.records.journal import read_journal
 from servewise.records.tables import (
     requests_from_parquet,
     requests_to_parquet,
@@ -28,6 +30,7 @@ from servewise.records.tables import (
 
 SCHEMA = "servewise.run/1"
 HEADER, REQUESTS, STEPS = "run.json", "requests.parquet", "steps.parquet"
+PARTIAL = "requests.partial.jsonl"
 MAX_HEADER_BYTES = 2**24
 
 
@@ -54,11 +57,11 @@ class RunRecord:
 
 def write_run(directory: Path, run: RunRecord) -> None:
     """Write ``run`` as ``directory``, which must not exist or be empty; nothing is left behind if that fails."""
-    _refuse_occupied(directory)
+    refuse_occupied(directory)
     files = {REQUESTS: requests_to_parquet(run.requests)}
     if run.steps is not None:
         files[STEPS] = steps_to_parquet(run.steps)
-    header = json.dumps(_header(run, files), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    header = json.dumps(header_of(run, files), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     part = directory.with_name(f".{directory.name}.{os.getpid()}.part")
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +80,7 @@ def read_run(directory: Path) -> RunRecord:
     header = _read_header(directory / HEADER)
     where = str(directory / HEADER)
     files = _table(header, "files", where)
-    requests = requests_from_parquet(_verified(directory / REQUESTS, files), str(directory / REQUESTS))
+    requests, partial = _requests(directory, header, files)
     known = STEPS in files
     steps = steps_from_parquet(_verified(directory / STEPS, files), str(directory / STEPS)) if known else None
     return RunRecord(
@@ -89,12 +92,26 @@ def read_run(directory: Path) -> RunRecord:
         seed=_optional_whole(header, "seed", where),
         versions={str(name): str(version) for name, version in _table(header, "versions", where).items()},
         command=_of(header, "command", str, where),
-        caveats=tuple(_caveat(each, where) for each in _of(header, "caveats", list, where)),
+        caveats=(*(_caveat(each, where) for each in _of(header, "caveats", list, where)), *partial),
         details=_table(header, "details", where),
     )
 
 
-def _refuse_occupied(directory: Path) -> None:
+def _requests(
+    directory: Path, header: Mapping[str, Any], files: Mapping[str, Any]
+) -> tuple[RequestColumns, tuple[Caveat, ...]]:
+    """The rows, and the caveat of a run that never came to its end."""
+    if "partial" not in header:
+        return requests_from_parquet(_verified(directory / REQUESTS, files), str(directory / REQUESTS)), ()
+    if header["partial"] != PARTIAL:
+        raise InputError(f"partial must be {PARTIAL!r}", where=str(directory / HEADER))
+    rows = read_journal(directory / PARTIAL)
+    message = f"the run was ended from outside: {len(rows):,} requests had ended by then, those under way are not known"
+    return rows, (Caveat("partial-run", message, "measure it again for the whole run"),)
+
+
+def refuse_occupied(directory: Path) -> None:
+    """InputError where ``directory`` holds something, or is none."""
     try:
         occupied = directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
     except OSError as error:
@@ -103,7 +120,8 @@ def _refuse_occupied(directory: Path) -> None:
         raise InputError("is there already and not empty", where=str(directory), hint="name a new run directory")
 
 
-def _header(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
+def header_of(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """What ``run.json`` holds of ``run``, whose Parquet files are ``files``."""
     sums = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
     return {
         "schema": SCHEMA,
