@@ -10,10 +10,17 @@ from servewise.measure.exchange import Exchange
 
 
 class Due(NamedTuple):
-    """An ask and when it should leave [s from the run's start]."""
+    """An ask and when it should leave [s from the run's start].
+
+    ``ready_s`` is when it may leave at the earliest where that is later than scheduled (a cap on what is in flight, the
+    wait after a 429): the client is late by sent - ready, the user waits from ``scheduled_s``. ``retries`` is how many
+    attempts this one repeats; it goes into ``Exchange.retries``.
+    """
 
     ask: Ask
     scheduled_s: float
+    ready_s: float | None = None
+    retries: int = 0
 
 
 class Schedule(Protocol):
