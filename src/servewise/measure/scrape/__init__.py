@@ -1,0 +1,1 @@
+"""What a server says of itself while it is measured, laid over the client's own timeline."""
