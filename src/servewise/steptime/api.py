@@ -7,6 +7,7 @@ from pathlib import Path
 from servewise.deployment.deployment import Deployment
 from servewise.errors import UnknownName
 from servewise.steptime.calibrated import CalibratedRoofline
+from servewise.steptime.calibration_file import load_calibration
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import ideal_roofline
 from servewise.steptime.lookup import coefficients_for
@@ -17,18 +18,25 @@ KINDS = ("calibrated", "ideal")
 
 
 def estimator_for(deployment: Deployment, kind: str = "calibrated") -> Estimator:
-    """The estimator called ``kind`` for ``deployment``: ``calibrated``, ``ideal``, or a file of measured steps.
+    """The estimator called ``kind`` for ``deployment``: ``calibrated``, ``ideal``, or a file.
 
-    Raises UnknownName for another name, InputError for a file that is no table of steps.
+    A .toml file is a calibration (``servewise calibrate``), a .csv or .json file a table of measured steps.
+
+    Raises UnknownName for another name, InputError for a file that is neither.
     """
     if kind == "ideal":
         return ideal_roofline(deployment)
     if kind == "calibrated":
         return calibrated_roofline(deployment)
+    if Path(kind).suffix == ".toml":
+        return load_calibration(kind).estimator(deployment, Path(kind).name)
     if Path(kind).suffix or any(mark in kind for mark in "/\\"):
         return TableEstimator(load_table(kind), calibrated_roofline(deployment), Path(kind).name)
     raise UnknownName(
-        "estimator", kind, KINDS, hint=f"one of {', '.join(KINDS)}, or a .csv or .json file of measured steps"
+        "estimator",
+        kind,
+        KINDS,
+        hint=f"one of {', '.join(KINDS)}, or a file: .toml of calibrate, .csv or .json of steps",
     )
 
 
