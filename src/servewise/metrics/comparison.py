@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from servewise.errors import InputError, UnknownName
@@ -25,6 +25,7 @@ class Comparison:
     """One metric of runs a and b: ``ratio`` is b / a with its 95% interval (None: a run has no interval for it).
 
     ``verdict`` is b's against a: better or worse where the interval leaves out 1, same where it lies within 2% of 1.
+    ``paired``: the interval is of the same requests in both runs (``paired``), not of two independent runs.
     """
 
     metric: str
@@ -33,18 +34,24 @@ class Comparison:
     ratio: float
     ci95: Interval | None
     verdict: Verdict
+    paired: bool = False
 
     def to_json(self) -> dict[str, object]:
         """CONTRACT's row of ``compare``."""
         pair = None if self.ci95 is None else list(self.ci95)
         row = {"metric": self.metric, "a": self.a, "b": self.b, "ratio": self.ratio}
-        return row | {"ci95": pair, "verdict": self.verdict}
+        return row | {"ci95": pair, "verdict": self.verdict, "paired": self.paired}
 
 
 def compare(a: RunSummary, b: RunSummary) -> tuple[Comparison, ...]:
     """Every metric that both runs have."""
     rows = (_row(metric, value_of(a, metric), value_of(b, metric)) for metric in METRICS)
     return tuple(row for row in rows if row is not None)
+
+
+def judged(row: Comparison, ci95: Interval | None) -> Comparison:
+    """``row`` with the interval of a paired comparison, and the verdict that follows."""
+    return replace(row, ci95=ci95, verdict=_verdict(row.metric, row.ratio, ci95), paired=True)
 
 
 def value_of(summary: RunSummary, metric: str) -> tuple[float, Interval | None]:

@@ -96,9 +96,31 @@ def itl_of_tokens(requests: RequestColumns) -> Floats:
 
     An event is all tokens of one time; from inside every token is one.
     """
+    return gaps_by_row(requests)[0]
+
+
+def gaps_by_row(requests: RequestColumns) -> tuple[Floats, Ints]:
+    """The gaps of ``itl_of_tokens`` and the row of each; none where no token time is known."""
     times, row = _events(requests)
-    gaps: Floats = np.diff(times)[row[1:] == row[:-1]]
-    return gaps
+    within = row[1:] == row[:-1]
+    return np.diff(times)[within], row[1:][within]
+
+
+def token_arrivals(requests: RequestColumns) -> tuple[Floats, Floats]:
+    """When the output of completed requests came [s] and how many tokens each time.
+
+    Of a request whose token times are known, its tokens are spread over those; of another, they came at its end.
+    """
+    rows = np.flatnonzero(ints(requests.status) == COMPLETED)
+    tokens = np.zeros(len(requests))
+    tokens[rows] = ints(requests.output_tokens)[rows]
+    if requests.token_times is None:
+        return floats(requests.end_s)[rows], tokens[rows]
+    known = np.diff(ints(requests.token_times.offsets))
+    each = np.repeat(tokens / np.maximum(known, 1), known)
+    whole = rows[known[rows] == 0]
+    times = np.concatenate((floats(requests.token_times.times), floats(requests.end_s)[whole]))
+    return times, np.concatenate((each, tokens[whole]))
 
 
 def tokens_per_event(requests: RequestColumns) -> float:
