@@ -84,8 +84,8 @@ class _Writer:
             self._plain() if self.shape.plain and not self.every and self.asked.logprobs is None else self._rich()
         )
         if self.shape.role == "with-first" and self.asked.api == "chat":
-            events[0] = replace(events[0], data=_event(role_event(self.plan.model), self.shape) + events[0].data)
-        events[-1] = replace(events[-1], data=events[-1].data + self._tail())
+            events[0] = events[0]._replace(data=_event(role_event(self.plan.model), self.shape) + events[0].data)
+        events[-1] = events[-1]._replace(data=events[-1].data + self._tail())
         return events
 
     def _plain(self) -> Iterator[Write]:
@@ -213,7 +213,7 @@ def _pieces(event: Write) -> Iterator[Write]:
         data = data[size:]
     for place, piece in enumerate(cuts):
         yield Write(max(0.0, event.after_s - (len(cuts) - place) * PIECE_S), piece)
-    yield replace(event, data=data)
+    yield event._replace(data=data)
 
 
 def _frame(data: bytes, shape: Shape) -> bytes:
@@ -225,7 +225,7 @@ def _framed(events: list[Write], shape: Shape) -> tuple[Write, ...]:
     framed = [Write(each.after_s, _frame(each.data, shape), each.tokens) for each in events]
     if shape.framing == "chunked":
         last = framed[-1] if framed else Write(0.0, b"")
-        framed[-1:] = [replace(last, data=last.data + b"0\r\n\r\n")]
+        framed[-1:] = [last._replace(data=last.data + b"0\r\n\r\n")]
     if shape.writes == "split":
         return tuple(part for each in framed for part in _halves(each))
     return tuple(framed)
@@ -236,6 +236,6 @@ def _halves(write: Write) -> Iterator[Write]:
     cut = 1 + len(write.data) % 7
     if cut < len(write.data):
         yield Write(max(0.0, write.after_s - PIECE_S / 2), write.data[:cut])
-        yield replace(write, data=write.data[cut:])
+        yield write._replace(data=write.data[cut:])
     else:
         yield write

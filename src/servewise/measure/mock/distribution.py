@@ -10,7 +10,8 @@ SHOWN = (0.60, 0.20, 0.08, 0.05, 0.03)
 
 def candidates(first: int, shown: int) -> tuple[tuple[int, float], ...]:
     """The ``shown`` likeliest words (at most five) and their log probabilities, likeliest first."""
-    words = (first, first ^ 1, first ^ 2, first ^ 3, first ^ 4)
+    pair = first & ~1  # the first two trade places where a word is changed; the rest stays as it is
+    words = (first, first ^ 1, pair ^ 2, pair ^ 3, pair ^ 4)
     return tuple((word, log(share)) for word, share in zip(words[:shown], SHOWN[:shown], strict=True))
 
 

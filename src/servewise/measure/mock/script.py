@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 
 class End(Enum):
@@ -16,8 +17,7 @@ class End(Enum):
     DIE = "die"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Bytes that leave together ``after_s`` [s] from the start of service, ending an event with ``tokens`` tokens."""
 
     after_s: float

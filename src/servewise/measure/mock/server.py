@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from heapq import heappop, heappush
+from math import inf
 from pathlib import Path
 
 import httptools
@@ -53,10 +54,10 @@ class MockServer:
 
     def turn(self, control: int | None = None) -> bool:
         """One turn of the loop; whether there is something to read on ``control``."""
-        self._wait()
+        ready = self._wait()
         self._due(time.monotonic())
         told = False
-        for key, mask in self._selector.select(0):
+        for key, mask in self._selector.select(0) if ready else ():
             if key.fileobj is self._listener:
                 self._accept()
             elif key.fileobj == control:
@@ -85,16 +86,14 @@ class MockServer:
             self._routes.cache.clear()
 
     # times
-    def _wait(self) -> None:
-        """Until a socket is ready or a write is due; select has a microsecond's resolution, epoll a millisecond's."""
+    def _wait(self) -> bool:
+        """Until a socket is ready or a write is due; whether one is. select counts microseconds, epoll milliseconds."""
         if not self._timers:
-            select.select(self._wait_on, [], [])
-            return
+            return bool(select.select(self._wait_on, [], [])[0])
         due_s, now_s = self._timers[0][0], time.monotonic()
         if self._plan.tick_s:
             due_s = (now_s // self._plan.tick_s + 1) * self._plan.tick_s
-        if due_s > now_s:
-            select.select(self._wait_on, [], [], due_s - now_s)
+        return bool(select.select(self._wait_on, [], [], max(0.0, due_s - now_s))[0])
 
     def _due(self, now_s: float) -> None:
         """Every write whose time has come, in the order of their times."""
@@ -209,18 +208,19 @@ class MockServer:
     def _admit(self, job: Job) -> None:
         """A generation takes a slot or waits for one."""
         self._meters.prompt += job.script.prompt_tokens
-        job.running = self._slots.enter(job)
-        if job.running:
-            self._begin(job)
+        free_s = self._slots.enter(job)
+        if free_s is not None:
+            job.running = True
+            self._begin(job, free_s)
         else:
             job.connection.job = job
             self._write(job, job.script.at_once, job.log.arrived_s, 0)
         self._gauge()
 
-    def _begin(self, job: Job) -> None:
-        """Service begins now, which is when the request came or when its slot became free."""
+    def _begin(self, job: Job, free_s: float = -inf) -> None:
+        """Service begins when the request came, but not before ``free_s``, when its slot became free."""
         job.connection.job = job
-        job.log.started_s = job.log.arrived_s
+        job.log.started_s = max(job.log.arrived_s, free_s)
         if self._write(job, job.script.at_once, job.log.arrived_s, 0):
             self._schedule(job)
 
@@ -261,7 +261,7 @@ class MockServer:
         else:
             self._meters.kv_used -= job.script.prompt_tokens + job.script.tokens
             self._meters.finished += job.log.ended == "whole"
-            following = self._slots.leave()
+            following = self._slots.leave(at_s)
             if following is not None:
                 following.running, following.log.started_s = True, max(at_s, following.log.arrived_s)
                 self._schedule(following)

@@ -50,14 +50,14 @@ def spoil_bytes(fault: Fault, script: Script) -> Script:  # noqa: PLR0911 - a ta
     kept, rest = script.writes[:half], script.writes[half]
     match fault:
         case Fault.RESET | Fault.CLOSE | Fault.STALL | Fault.DIE:
-            return replace(script, writes=(*kept, replace(rest, data=b"", tokens=0)), end=_ENDS[fault])
+            return replace(script, writes=(*kept, rest._replace(data=b"", tokens=0)), end=_ENDS[fault])
         case Fault.STALL_FIRST:
             return replace(script, writes=(), end=End.STALL)
         case Fault.HALF_EVENT:
-            cut = replace(rest, data=rest.data[: len(rest.data) // 2], tokens=0)
+            cut = rest._replace(data=rest.data[: len(rest.data) // 2], tokens=0)
             return replace(script, writes=(*kept, cut), end=End.CLOSE)
         case Fault.BAD_CHUNK:
-            return replace(script, writes=(*kept, replace(rest, data=b"zz\r\n", tokens=0)), end=End.CLOSE)
+            return replace(script, writes=(*kept, rest._replace(data=b"zz\r\n", tokens=0)), end=End.CLOSE)
         case Fault.HUGE_HEAD:
             line, _, fields = script.at_once.partition(b"\r\n")
             huge = b"%b\r\nx-huge: %b\r\n%b" % (line, b"x" * HUGE_FIELD_BYTES, fields)
