@@ -1,0 +1,1 @@
+"""Sends what a schedule wants when it wants it, over one loop a process, and hands back what came."""

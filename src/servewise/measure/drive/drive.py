@@ -1,0 +1,78 @@
+"""One process sends a schedule's asks and hands back what came of each."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from servewise.measure.drive.deadlines import sweep_interval_s
+from servewise.measure.drive.sender import Sender
+from servewise.measure.exchange import Exchange
+from servewise.measure.schedule import Schedule
+from servewise.measure.sending import Sending
+from servewise.measure.target import Target
+
+DRAIN_S = 30.0
+
+
+def drive(
+    schedule: Schedule,
+    target: Target,
+    *,
+    start_s: float,
+    on_end: Callable[[Exchange], None],
+    until_s: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    keep_text: bool = False,
+    keep_logprobs: bool = False,
+    drain_s: float = DRAIN_S,
+) -> Sending:
+    """Send until the schedule is finished, ``until_s`` [s from ``start_s``] is over or ``stop`` says so.
+
+    Nothing new is sent then; what is under way may go on for ``drain_s`` [s] and is cancelled after that. Each ask that
+    was taken ends in exactly one exchange, first told to the schedule, then to ``on_end``, in this thread. ``start_s``
+    is monotonic time, and the zero of all times. An interrupt cancels what is under way and goes on as the interrupt.
+    """
+    sender = Sender(schedule, target, start_s=start_s, on_end=on_end, keep_text=keep_text, keep_logprobs=keep_logprobs)
+    interval_s = sweep_interval_s(target.timeouts)
+    ends_s: float | None = None
+    began_s = monotonic()
+    with _without_collector():
+        try:
+            while True:
+                now_s = sender.now()
+                if ends_s is None and ((until_s is not None and now_s >= until_s) or (stop is not None and stop())):
+                    ends_s = now_s + drain_s
+                if ends_s is None:
+                    sender.begin_due(now_s)
+                    due_s = schedule.next_due_s()
+                elif now_s >= ends_s:
+                    break
+                else:
+                    due_s = None
+                if not sender.under_way and (ends_s is not None or due_s is None):
+                    break
+                sender.turn(min(interval_s, (due_s if due_s is not None else now_s + 1) - sender.now()))
+            sender.cancel("the run was over before it ended")
+        except KeyboardInterrupt:
+            sender.cancel("interrupted")
+            raise
+        finally:
+            sender.close()
+    return sender.own_error.sending(monotonic() - began_s)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """The loop makes no cycles; the collector would only stall it."""
+    was_on = gc.isenabled()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_on:
+            gc.enable()

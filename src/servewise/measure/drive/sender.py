@@ -1,0 +1,306 @@
+"""The loop: due requests leave, arrivals are stamped and put aside, and parsed when there is time."""
+
+from __future__ import annotations
+
+import ssl
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+from servewise.measure.dialect.answer import Ending
+from servewise.measure.drive.deadlines import overdue, sweep_interval_s
+from servewise.measure.drive.lane import Lane, Phase
+from servewise.measure.drive.own_error import OwnError
+from servewise.measure.drive.trip import Trip
+from servewise.measure.exchange import Exchange
+from servewise.measure.outcome import Outcome
+from servewise.measure.schedule import Due, Schedule
+from servewise.measure.target import Target
+from servewise.measure.wire.addresses import addresses_of
+from servewise.measure.wire.connection import READ_BYTES, Address
+from servewise.measure.wire.poller import READ, WRITE, Poller
+from servewise.measure.wire.request_bytes import request_writer
+from servewise.measure.wire.run_clock import RunClock
+from servewise.measure.wire.stamping import ANCILLARY_BYTES
+from servewise.measure.wire.tls import Tls, tls_context
+
+SENDS_AT_ONCE = 32
+PARSE_AT_ONCE = 32  # reads
+WORK_S = 0.5e-3  # parsing goes on for so long before the sockets are looked at again
+
+
+class Sender:
+    """Everything that one process has under way. ``drive`` makes one, runs it and closes it."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        target: Target,
+        *,
+        start_s: float,
+        on_end: Callable[[Exchange], None],
+        keep_text: bool,
+        keep_logprobs: bool,
+    ) -> None:
+        self.own_error = OwnError()
+        self.under_way: dict[Trip, Lane | None] = {}
+        self._schedule, self._target, self._on_end = schedule, target, on_end
+        self._keep = {"keep_text": keep_text, "keep_logprobs": keep_logprobs}
+        self._start_s = start_s
+        self._clock = RunClock(start_s)
+        self._poller = Poller()
+        self._lanes: dict[int, Lane] = {}
+        self._idle: list[Lane] = []
+        self._to_parse: deque[Trip] = deque()
+        self._written = request_writer(target)
+        self._context = tls_context(target) if target.scheme == "https" else None
+        self._addresses: tuple[Address, ...] = ()
+        self._no_address = ""
+        self._swept_s = 0.0
+        self._looked_s = monotonic()
+        self._look_up()
+
+    def turn(self, patience_s: float) -> None:
+        """One turn of the loop: wait for at most ``patience_s``, read, parse a little."""
+        self.own_error.stalled(monotonic() - self._looked_s)
+        ready = self._poller.wait(0.0 if self._to_parse else patience_s)
+        self._looked_s = monotonic()
+        self._read_all(ready, self._clock.follow())
+        self._parse_until(monotonic() + WORK_S)
+        self._sweep()
+
+    def begin_due(self, now_s: float) -> None:
+        """Begin what is due, a few at a time."""
+        for _ in range(SENDS_AT_ONCE):
+            due = self._schedule.take(now_s)
+            if due is None:
+                return
+            self._begin(due)
+
+    def now(self) -> float:
+        """The run's time."""
+        return monotonic() - self._start_s
+
+    def cancel(self, reason: str) -> None:
+        """End all that is under way."""
+        for trip in list(self.under_way):
+            self._finish(trip, Outcome.CANCELLED, reason)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for lane in list(self._lanes.values()):
+            self._drop(lane)
+        self._poller.close()
+        if self._clock.steps:
+            self.own_error.noted["steps of the wall clock, which were taken out"] += self._clock.steps
+
+    def _look_up(self) -> None:
+        try:
+            self._addresses = addresses_of(self._target)
+        except (OSError, UnicodeError) as error:
+            self._no_address = f"no such host {self._target.host!r}: {_why(error)}"
+
+    def _begin(self, due: Due) -> None:
+        trip = Trip(due, self.now(), **self._keep)
+        self.under_way[trip] = None
+        self.own_error.most_open = max(self.own_error.most_open, len(self.under_way))
+        if self._no_address:
+            self._finish(trip, Outcome.REFUSED, self._no_address)
+        elif self._idle:
+            lane = self._idle.pop()
+            trip.fresh = False
+            lane.trip, self.under_way[trip] = trip, lane
+            self._send(lane)
+        else:
+            self._dial(trip)
+
+    def _dial(self, trip: Trip) -> None:
+        """Open a connection for ``trip``: the addresses in turn, the one that last worked first."""
+        address = self._addresses[trip.tried % len(self._addresses)]
+        try:
+            lane = Lane(address, Tls(self._context, self._target.host) if self._context else None, trip)
+        except (OSError, ValueError) as error:
+            self._undialled(trip, error)
+            return
+        self._lanes[lane.fd] = lane
+        self.under_way[trip] = lane
+        self._poller.register(lane.fd, WRITE)
+
+    def _undialled(self, trip: Trip, error: Exception) -> None:
+        trip.tried += 1
+        if trip.tried < len(self._addresses):
+            self._dial(trip)
+        else:
+            self._finish(trip, Outcome.REFUSED, f"no connection to {self._target.origin}: {_why(error)}")
+
+    def _send(self, lane: Lane) -> None:
+        trip = lane.trip
+        assert trip is not None
+        lane.connection.offer(self._written(trip.due.ask.body))
+        self._write(lane)
+
+    def _write(self, lane: Lane) -> None:
+        """Send what the socket takes; the time counts when all has left."""
+        try:
+            whole = lane.connection.flush()
+        except OSError:
+            self._ended(lane, Ending.RESET)
+            return
+        if not whole:
+            self._poller.modify(lane.fd, WRITE)
+            lane.phase = Phase.WRITING
+            return
+        trip, sent_s = lane.trip, self.now()
+        assert trip is not None
+        trip.sent_s = trip.heard_s = sent_s
+        self.own_error.lateness_s.append(sent_s - trip.due.scheduled_s)
+        if lane.phase is not Phase.READING:
+            self._poller.modify(lane.fd, READ)
+            lane.phase = Phase.READING
+
+    def _read_all(self, ready: list[tuple[int, int]], zero_ns: int) -> None:
+        """The hot path: from each ready socket the bytes and their stamp are put aside."""
+        lanes, start_s, to_parse = self._lanes, self._start_s, self._to_parse
+        for fd, _ in ready:
+            lane = lanes.get(fd)
+            if lane is None:
+                continue
+            if lane.phase is not Phase.READING:
+                self._step(lane)
+                continue
+            try:
+                data, ancillary, _, _ = lane.reader(READ_BYTES, ANCILLARY_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._ended(lane, Ending.RESET)
+                continue
+            read_s = monotonic() - start_s
+            trip = lane.trip
+            if trip is None or not data:
+                self._ended(lane, Ending.CLOSED)
+                continue
+            if lane.encrypted:
+                data = self._plain(lane, data)
+                if not data:
+                    continue
+            trip.reads.append((ancillary, zero_ns, read_s, data))
+            trip.heard_s = read_s
+            if not trip.queued and trip.wants_parsing(data):
+                trip.queued = True
+                to_parse.append(trip)
+
+    def _step(self, lane: Lane) -> None:
+        """A socket that is not being read is ready for its next step."""
+        if lane.phase is Phase.WRITING:
+            self._write(lane)
+            return
+        try:
+            if lane.phase is Phase.CONNECTING:
+                lane.connection.connected()
+                self._poller.modify(lane.fd, READ)
+                lane.phase = Phase.SECURING
+            else:
+                data, _ = lane.connection.receive()
+                if not data:
+                    raise ssl.SSLError("the server closed the connection during the handshake")
+                lane.connection.shake_hands(data)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._unconnected(lane, error)
+            return
+        if lane.connection.ready:
+            self._send(lane)
+
+    def _unconnected(self, lane: Lane, error: OSError) -> None:
+        trip = lane.trip
+        self._drop(lane)
+        if trip is None:
+            return
+        if isinstance(error, ssl.SSLError):
+            self._finish(trip, Outcome.TLS, f"no trusted connection to {self._target.origin}: {_why(error)}")
+        else:
+            self._undialled(trip, error)
+
+    def _plain(self, lane: Lane, data: bytes) -> bytes:
+        try:
+            return lane.connection.plain(data)
+        except ssl.SSLError as error:
+            assert lane.trip is not None
+            self._finish(lane.trip, Outcome.TLS, f"TLS failed inside the answer: {_why(error)}")
+            return b""
+
+    def _ended(self, lane: Lane, ending: Ending) -> None:
+        """The connection is gone: an idle one is forgotten, a used one that gave no byte is replaced once."""
+        trip = lane.trip
+        if trip is None:
+            self._idle.remove(lane)
+            self._drop(lane)
+        elif lane.served and not trip.reads and trip.answer.last_s != trip.answer.last_s and not trip.fresh:
+            self._drop(lane)
+            trip.fresh = True
+            self.own_error.noted["requests sent again: the server had closed the kept-alive connection"] += 1
+            self._dial(trip)
+        else:
+            trip.ending = ending
+            self._drop(lane)
+            if not trip.queued:
+                trip.queued = True
+                self._to_parse.append(trip)
+
+    def _parse_until(self, until_s: float) -> None:
+        to_parse = self._to_parse
+        while to_parse:
+            trip = to_parse.popleft()
+            if trip not in self.under_way:
+                continue
+            if trip.parse(PARSE_AT_ONCE):
+                self._finish(trip, None, "")
+            elif trip.reads:
+                to_parse.append(trip)
+            else:
+                trip.queued = False
+            if monotonic() > until_s:
+                return
+
+    def _finish(self, trip: Trip, outcome: Outcome | None, reason: str) -> None:
+        """One exchange is over: its connection is kept or closed, and those who wait are told."""
+        lane = self.under_way.pop(trip)
+        exchange = trip.exchange(outcome, reason)
+        if lane is not None and lane.fd in self._lanes and lane.trip is trip:
+            lane.trip = None
+            if outcome is None and trip.ending is None and not trip.reads and self._reusable(trip):
+                lane.served += 1
+                self._idle.append(lane)
+            else:
+                self._drop(lane)
+        self.own_error.lagged(trip.lags)
+        self._schedule.ended(exchange)
+        self._on_end(exchange)
+
+    def _reusable(self, trip: Trip) -> bool:
+        http = trip.answer.http
+        return self._target.keep_alive and http.complete and http.keep_alive
+
+    def _drop(self, lane: Lane) -> None:
+        del self._lanes[lane.fd]
+        self._poller.unregister(lane.fd)
+        lane.trip = None
+        lane.close()
+
+    def _sweep(self) -> None:
+        """Now and then: what has waited too long ends."""
+        now_s = self.now()
+        timeouts = self._target.timeouts
+        if now_s - self._swept_s < sweep_interval_s(timeouts):
+            return
+        self._swept_s = now_s
+        for trip in list(self.under_way):
+            reason = overdue(trip, now_s, timeouts)
+            if reason:
+                self._finish(trip, Outcome.TIMED_OUT, reason)
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
