@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servewise.measure.mock.answer import script_of
@@ -76,6 +76,7 @@ def test_every_shape_is_well_formed(name: str) -> None:
     assert (datas[-1] == b"[DONE]") == (name != "no-done")
 
 
+@settings(deadline=None)  # one of them makes 20 MiB
 @given(fault=st.sampled_from(list(Fault)), tokens=st.integers(1, 9), streamed=st.booleans())
 def test_no_fault_adds_tokens(fault: Fault, tokens: int, streamed: bool) -> None:
     """A spoilt answer has no more tokens than the good one, also where the good one is a single event."""

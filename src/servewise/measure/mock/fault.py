@@ -43,7 +43,7 @@ class Fault(StrEnum):
     STALL_FIRST = "stall-first"  # a head, and nothing more
     EMPTY_STREAM = "empty-stream"  # [DONE] alone
     CUT_SHORT = "cut-short"  # ends in good form, without finish reason and without [DONE]
-    ENDLESS_EVENT = "endless-event"  # one event of 32 MiB
+    ENDLESS_EVENT = "endless-event"  # one event of 20 MiB
     BAD_CHUNK = "bad-chunk"  # a chunk size that is no number
     # the server itself
     DIE = "die"  # the whole process ends in the middle of this answer

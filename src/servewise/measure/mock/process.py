@@ -41,8 +41,10 @@ class RunningMock:
     def log(self) -> MockLog:
         """What it did so far; after a death that the plan asked for, what it had done until then."""
         if self.alive:
-            with contextlib.suppress(RunFailed):  # it may die before it answers
+            try:
                 self._tell(b"l")
+            except RunFailed:  # it died before it could answer
+                self._process.wait(PATIENCE_S)
         try:
             log = pickle.loads((self._folder / "log").read_bytes())
         except OSError as error:

@@ -9,7 +9,7 @@ from servewise.measure.mock.fault import Fault
 from servewise.measure.mock.script import End, Script, Write
 from servewise.measure.mock.shape import Shape
 
-ENDLESS_BYTES = 32 * 2**20
+ENDLESS_BYTES = 20 * 2**20
 HUGE_FIELD_BYTES = 2**20
 
 
