@@ -65,7 +65,7 @@ def test_intervals_hold_the_true_ratio_as_often_as_they_say(linked: float) -> No
     """
     held = {"mean": 0, "p50": 0}
     for run in range(120):
-        rng = np.random.default_rng(run)
+        rng = np.random.default_rng(10_000 + run)
         shared = signal.lfilter([np.sqrt(1 - linked**2)], [1, -linked], rng.normal(size=500))[100:]
         a, b = (np.exp(0.3 * shared + 0.1 * rng.normal(size=400)) for _ in range(2))
         draws, block = drawn(run, 20)[:400], blocks_of(400)

@@ -37,13 +37,13 @@ def compared(a: RequestColumns, b: RequestColumns) -> dict[str, Comparison]:
 
 
 def test_a_true_factor_is_found_where_unpaired_runs_leave_it_unclear() -> None:
-    """A run 10% slower request by request: paired intervals hold 1.1 within 3%, unpaired ones reach over 10%."""
+    """A run 10% slower request by request: paired intervals hold 1.1 within 4%, unpaired ones reach over 10%."""
     a, b = run(1.0, noise=1), run(1.1, noise=2)
     paired = compared(a, b)
     apart = {row.metric: row for row in compare(summarise(a), summarise(b))}
     for metric in ("ttft_mean", "ttft_p50", "tpot_p50", "e2e_p90"):
         low, high = paired[metric].ci95 or (0.0, 9.0)
-        assert 1.07 < low < paired[metric].ratio < high < 1.13
+        assert 1.06 < low < paired[metric].ratio < high < 1.14
         assert paired[metric].verdict == "worse"
         wide = apart[metric].ci95
         assert wide is not None
