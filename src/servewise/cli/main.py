@@ -19,6 +19,7 @@ COMMANDS = {
     "models": "The models on this machine; fetch one, write one for another server.",
     "serve": "The reference engine on a local model, behind an OpenAI-compatible API.",
     "probe": "Facts about a real checkpoint: cache, policies, speculation, quantisation, operations.",
+    "calibrate": "What runs tell of a server: coefficients with intervals, as a file for --estimator.",
     "report": "Answers drawn: one self-contained HTML file.",
     "demo": "The main job on built-in input; writes servewise-report.html.",
 }
