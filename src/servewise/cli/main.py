@@ -18,6 +18,7 @@ COMMANDS = {
     "study": "The study's tables again, side by side with its figures.",
     "models": "The models on this machine; fetch one, write one for another server.",
     "serve": "The reference engine on a local model, behind an OpenAI-compatible API.",
+    "bench": "What does a server do under load? Measured over its OpenAI-compatible API.",
     "probe": "Facts about a real checkpoint: cache, policies, speculation, quantisation, operations.",
     "calibrate": "What runs tell of a server: coefficients with intervals, as a file for --estimator.",
     "report": "Answers drawn: one self-contained HTML file.",

@@ -83,6 +83,7 @@ MEMORY = Quantity("memory size", BYTES, "80GB, 79.25GiB or 8e10")
 DURATION = Quantity("duration", SECONDS, "50ms or 0.05")
 PER_S = Quantity("rate", RATE, "0.5 or 30/min")
 NUMBER = Quantity("number", {"": 1}, "0.7")
+SHARE = Quantity("share", {"": 1, "%": 0.01}, "5% or 0.05")
 PRICE = Quantity("price", {"": 1, "$": 1}, "3.00")
 WHOLE = Whole()
 TEXT = click.STRING

@@ -1,0 +1,319 @@
+"""What does a server do, under which load? Measured over its OpenAI-compatible API."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from servewise.answer import Answer
+from servewise.ask.bench_caveats import run_caveats
+from servewise.ask.bench_options import Asked, BenchOptions, asked
+from servewise.ask.bench_rows import measured_row
+from servewise.ask.rows import slo_rows
+from servewise.atomic import replace_whole
+from servewise.caveats import Caveat, unique
+from servewise.conditions import Conditions
+from servewise.errors import InputError, RunFailed
+from servewise.measure.ask import Ask
+from servewise.measure.bench.campaign import MOST_FAILED, Campaign
+from servewise.measure.bench.condition import Condition
+from servewise.measure.bench.details import early_end
+from servewise.measure.bench.enough import MOST
+from servewise.measure.bench.measured import Measured
+from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
+from servewise.measure.bench.probing import probe
+from servewise.measure.bench.search import Knee
+from servewise.measure.bench.warming import known_prompts, warm_up
+from servewise.measure.drive.drive import drive
+from servewise.measure.drive.get import get
+from servewise.measure.drive.many import drive_many
+from servewise.measure.drive.one import send_one
+from servewise.measure.exchange import Exchange
+from servewise.measure.load.prompts import Prompts
+from servewise.measure.load.token_counter import token_counter
+from servewise.measure.load.wanted import schedule_for
+from servewise.measure.schedule import Schedule
+from servewise.measure.sending import Sending
+from servewise.records.columns import RequestColumns
+from servewise.records.run_directory import RunRecord, refuse_occupied
+from servewise.version import __version__
+
+ANSWER = "bench.json"
+COMMAND = "servewise bench"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Benched:
+    """The answer, and how the measurement ended: whole, interrupted, server or disk (``reason`` in words)."""
+
+    answer: Answer
+    ended: str
+    reason: str
+
+
+def bench(url: str, options: BenchOptions, *, progress: Progress | None = None) -> Benched:
+    """Measure the server at ``url``; see ``BenchOptions``.
+
+    Every condition is run ``repeats`` times in random order, each run after a warm-up of its own; figures are of its
+    steady window (``measure.bench.window``). What ended before an interrupt, a dead server or a full disk is in the
+    answer, with the caveat ``partial-run``. Raises InputError for what the user can mend before traffic is sent, and
+    RunFailed where nothing was measured.
+    """
+    wanted = asked(url, options)
+    return _Bench(wanted, progress).go()
+
+
+class _Bench:
+    """A measurement under way."""
+
+    def __init__(self, wanted: Asked, progress: Progress | None) -> None:
+        self.wanted, self.target, self.options = wanted, wanted.target, wanted.options
+        self.form = wanted.form
+        self.progress = progress
+        self.campaign = Campaign(self._run_one)
+        self.caveats: tuple[Caveat, ...] = ()
+        self.prompts = Prompts(seed=self.options.seed)
+        self.count_text = None if self.options.tokenizer is None else token_counter(self.options.tokenizer)
+
+    def go(self) -> Benched:
+        """Probe, measure, answer."""
+        self._claim()
+        probed = probe(self.target, self.form, self._send, self._fetch)
+        self.form = probed.form
+        self._learn()
+        self.caveats = (*probed.caveats, *self.prompts.size.caveats)
+        knee = self._measure()
+        if not self.campaign.runs:
+            raise KeyboardInterrupt
+        if not any(each.tally.completed for each in self.campaign.runs):
+            raise RunFailed(f"no request completed ({self._example()})")
+        answer = self._answer(knee)
+        self._keep(answer)
+        return Benched(answer, self.campaign.ended, self.campaign.reason)
+
+    def _measure(self) -> Knee | None:
+        options, conditions = self.options, self.wanted.conditions
+        if self.wanted.search is None:
+            self.campaign.repeat(conditions, options.repeats, options.seed, options.ci)
+            return None
+        assert self.wanted.slo is not None
+        given = {condition.kind: condition.value for condition in conditions[:1]}
+        first = given.get(self.wanted.search, 1.0 if self.wanted.search == "rate" else 8.0)
+        return self.campaign.search(self.wanted.search, first, self.wanted.slo, options.repeats)
+
+    def _learn(self) -> None:
+        """Prompts that have the lengths that were asked for, by a tokenizer or by what the server counts."""
+        if self.wanted.load.file_prompts:
+            return
+        salted = replace(self.prompts, salt=secrets.randbits(62), counted=self.count_text)
+        self.prompts = salted.calibrated(self._send, self.form)
+
+    def _run_one(self, condition: Condition, repeat: int) -> Measured:
+        options, seed = self.options, self.options.seed + repeat
+        salt = 0 if self.wanted.cache == "as-is" else secrets.randbits(62)
+        prompts = replace(self.prompts, seed=seed, salt=salt)
+        found = measure(
+            RunWanted(
+                condition=condition,
+                schedule=self._schedule(condition, prompts, seed),
+                repeat=repeat,
+                first=self._first(condition, prompts, seed),
+                until_s=self.wanted.load.duration_s,
+                drain_s=self.target.timeouts.total_s if condition.is_open else DRAIN_S,
+                retries=self.wanted.load.retries,
+                slo=self.wanted.slo,
+                directory=self._directory(condition, repeat),
+                record=self._record(condition, seed),
+                fetch=lambda: get(self.target, self.target.metrics_path),
+                count_text=self.count_text,
+                details={"salt": salt, "prefix_cache": self.wanted.cache, "options": _shown(options)},
+            ),
+            self._driver(),
+        )
+        self._progressed(found)
+        return found
+
+    def _schedule(self, condition: Condition, prompts: Prompts, seed: int) -> Schedule:
+        rate = condition.rate_per_s if condition.kind == "rate" else None
+        streams = condition.streams
+        return schedule_for(self.wanted.load, prompts, self.form, seed=seed, concurrency=streams, rate_per_s=rate)
+
+    def _first(self, condition: Condition, prompts: Prompts, seed: int) -> tuple[Schedule, ...]:
+        """The warm-up, with texts of its own; then, for a warm prefix cache, what the run will share or repeat."""
+        found: list[Schedule] = []
+        streams = min(condition.streams or 2, 64)
+        count = max(2, streams) if self.options.warmup is None else self.options.warmup
+        if count:
+            fresh = prompts.salted(secrets.randbits(62))
+            found.append(warm_up(self.wanted.load, fresh, self.form, seed=seed, count=count, streams=streams))
+        if self.wanted.cache == "warm":
+            found.append(known_prompts(self.wanted.load, condition, prompts, self.form, seed=seed, streams=streams))
+        return tuple(found)
+
+    def _driver(self) -> Driver:
+        workers, target = self.options.workers, self.target
+        keep_text = self.wanted.load.needs_text or self.count_text is not None
+
+        def send(schedule: Schedule, **how: Any) -> Sending:
+            if workers == 1:
+                return drive(schedule, target, keep_text=keep_text, **how)
+            return drive_many(schedule, target, workers=workers, keep_text=keep_text, **how)
+
+        return send
+
+    def _send(self, ask: Ask) -> Exchange:
+        return send_one(ask, self.target)
+
+    def _fetch(self, path: str) -> bytes:
+        return get(self.target, path)
+
+    def _progressed(self, found: Measured) -> None:
+        del found
+        if self.progress is not None:
+            options = self.options
+            repeats = options.repeats if options.ci is None else MOST
+            self.progress(len(self.campaign.runs) + 1, len(self.wanted.conditions) * repeats)
+
+    def _claim(self) -> None:
+        """Refuse a run directory that cannot be used, before any traffic is sent."""
+        folder = self.wanted.run_dir
+        if folder is None:
+            return
+        refuse_occupied(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(b"\0")
+        except OSError as error:
+            what = f"the run cannot be written ({error.strerror or error})"
+            raise InputError(what, where=str(folder), hint="another place for the run") from error
+
+    def _directory(self, condition: Condition, repeat: int) -> Path | None:
+        folder = self.wanted.run_dir
+        if folder is None or not self.wanted.several:
+            return folder
+        return folder / (f"{condition.name}-{repeat + 1}" if self._repeated else condition.name)
+
+    @property
+    def _repeated(self) -> bool:
+        return self.options.repeats > 1 or self.options.ci is not None
+
+    def _keep(self, answer: Answer) -> None:
+        if self.wanted.run_dir is None or self.campaign.ended == "disk":
+            return
+        try:
+            replace_whole(self.wanted.run_dir / ANSWER, (answer.dumps() + "\n").encode())
+        except OSError as error:
+            what = f"the answer cannot be written ({error.strerror or error})"
+            raise InputError(what, where=str(self.wanted.run_dir), hint="the runs in it are whole") from error
+
+    def _record(self, condition: Condition, seed: int) -> RunRecord:
+        return RunRecord(
+            kind="measured",
+            conditions=replace(self._conditions().at(load=_load_of(condition)), seeds=(seed,)),
+            requests=RequestColumns(),
+            seed=seed,
+            versions={"servewise": __version__},
+            command=COMMAND,
+            caveats=self.caveats,
+        )
+
+    def _conditions(self) -> Conditions:
+        options, load = self.options, self.wanted.load
+        return Conditions(
+            model=options.model,
+            hardware=options.hardware,
+            precision=options.precision,
+            engine=options.engine or self._engine(),
+            load=self._load(),
+            lengths=_lengths(self.wanted),
+            workload=None if load.trace is None else load.trace.title,
+            policy=f"prefix cache {self.wanted.cache}" + (f", {load.prefix}" if load.prefix else ""),
+            seeds=tuple(range(options.seed, options.seed + self._most_repeats())),
+            version=__version__,
+        )
+
+    def _most_repeats(self) -> int:
+        return max((each.repeat + 1 for each in self.campaign.runs), default=1)
+
+    def _engine(self) -> str | None:
+        return next((each.timeline.engine for each in self.campaign.runs if each.timeline.engine), None)
+
+    def _load(self) -> str:
+        conditions = self.campaign.conditions() or list(self.wanted.conditions)
+        if conditions[0].kind == "rate":
+            rates = ", ".join(f"{each.value:g}" for each in conditions)
+            return f"open loop, {self.wanted.options.arrivals} arrivals, {rates} requests/s"
+        if conditions[0].kind == "concurrency":
+            return f"closed loop of {', '.join(f'{each.value:g}' for each in conditions)} streams"
+        return ", ".join(map(str, conditions))
+
+    def _answer(self, knee: Knee | None) -> Answer:
+        groups = [self.campaign.of(each) for each in self.campaign.conditions()]
+        rows = [measured_row(runs, self.wanted.load, self.options.seed) for runs in groups]
+        ended = () if self.campaign.ended == "whole" else (early_end(self.campaign.reason),)
+        return Answer(
+            command="bench",
+            conditions=self._conditions(),
+            result={
+                "rows": rows,
+                "run_dir": None if self.wanted.run_dir is None else str(self.wanted.run_dir),
+                "url": self.target.origin + self.target.path,
+                "slo": None if self.wanted.slo is None else slo_rows(self.wanted.slo),
+                "search": None if knee is None else _knee(knee, self.wanted),
+                "prefix_cache": self.wanted.cache,
+                "order": [f"{each.condition.name}-{each.repeat + 1}" for each in self.campaign.runs],
+            },
+            caveats=unique((*ended, *self.caveats, *_search_caveats(knee), *run_caveats(self.wanted, groups))),
+        )
+
+    def _example(self) -> str:
+        examples = (example for each in self.campaign.runs for example in each.tally.examples.values())
+        return next(examples, self.campaign.reason or "none ended")
+
+
+def _shown(options: BenchOptions) -> dict[str, Any]:
+    """The options as plain JSON, without keys and without the values of headers."""
+    found = {name: value for name, value in asdict(options).items() if name != "api_key" and value is not None}
+    found["headers"] = [each.partition(":")[0] for each in options.headers]
+    return found
+
+
+def _load_of(condition: Condition) -> str:
+    return f"closed loop of {condition}" if condition.kind == "concurrency" else str(condition)
+
+
+def _lengths(wanted: Asked) -> str:
+    load = wanted.load
+    if load.trace is not None:
+        means = load.trace.mean_prompt_tokens, load.trace.mean_output_tokens
+        return f"{means[0]:,.0f} in, {means[1]:,.0f} out (means of the trace)"
+    given = f"prompts of {wanted.options.prompts}" if load.file_prompts else f"{load.input_tokens} in"
+    return f"{given}, {load.output_tokens} out"
+
+
+def _knee(knee: Knee, wanted: Asked) -> dict[str, Any]:
+    return {
+        "of": wanted.search,
+        "best": knee.best,
+        "knee": [knee.low, knee.high if isfinite(knee.high) else None],
+        "monotonic": knee.monotonic,
+        "tries": [
+            {"level": each.level, "kept": each.kept, "repeats": each.repeats, "held": each.held} for each in knee.tries
+        ],
+        "assumes": "what fails at a level fails at every higher one",
+        "most_failed_share": MOST_FAILED,
+    }
+
+
+def _search_caveats(knee: Knee | None) -> tuple[Caveat, ...]:
+    if knee is None or knee.monotonic:
+        return ()
+    message = "a level held the SLO above one that failed it: the highest load is known only as the knee says"
+    return (Caveat("not-monotonic", message, "longer runs or more --repeats"),)

@@ -1,0 +1,82 @@
+"""``servewise bench``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from servewise.cli.progress import progress_bar
+from servewise.cli.quantities import DURATION, PER_S, SHARE, WHOLE, Several
+from servewise.cli.showing import Show, answering
+from servewise.errors import InputError
+
+ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
+
+
+@click.command("bench")
+@click.argument("url")
+@click.option("--model", required=True, metavar="NAME", help="As the server calls it.")
+@click.option("--hardware", required=True, metavar="TEXT", help="On what it runs: every figure carries it.")
+@click.option("--precision", required=True, metavar="P", help="Of weights and KV cache, e.g. bf16 or Q4_K_M.")
+@click.option("--engine", metavar="TEXT", help="Name and version; default: what its metrics tell.")
+@click.option("--concurrency", type=Several(WHOLE), metavar="N,...", help="Closed loop of so many streams.  [1,8,32]")
+@click.option("--rate", type=Several(PER_S), metavar="R,...", help="Open loop, requests/s.")
+@click.option("--trace", metavar="FILE", help="Replay a trace at its own times, or at --rate.")
+@click.option("--sessions", type=WHOLE, metavar="N", help="So many conversations at once, of --turns each.")
+@click.option("--turns", default="4", show_default=True, metavar="D", help="Turns of a conversation.")
+@click.option("--think", type=DURATION, default="0s", metavar="S", help="What a user thinks before the next request.")
+@click.option("--arrivals", default="poisson", show_default=True, metavar="poisson|gamma:CV|constant|ramp:A-B,S")
+@click.option("--input-tokens", default="512", show_default=True, metavar="D", help="512, 128-1024, lognormal:608,1.2")
+@click.option("--output-tokens", default="128", show_default=True, metavar="D", help="Asked for; see ignore-eos.")
+@click.option("--prompts", metavar="FILE", help="Your own: a text a line, or JSONL with prompt or messages.")
+@click.option("--shared-prefix", type=WHOLE, metavar="N", help="Every prompt begins with N shared tokens.")
+@click.option("--prefix-groups", type=WHOLE, default=1, metavar="G", help="So many different shared prefixes.  [1]")
+@click.option("--prefix-share", type=SHARE, default="100%", metavar="F", help="Share of the requests with one.  [100%]")
+@click.option("--duration", type=DURATION, metavar="S", help="Of each run; default 30s without --requests.")
+@click.option("--requests", type=WHOLE, metavar="N", help="Of each run.")
+@click.option("--warmup", type=WHOLE, metavar="N", help="Requests before each run; default: one a stream, 2 to 64.")
+@click.option("--repeats", type=WHOLE, default=3, show_default=True, metavar="N", help="Runs of each condition.")
+@click.option("--ci", type=SHARE, metavar="F", help="More repeats, until each 95% interval is within -/+ F (5%).")
+@click.option("--api", default="chat", show_default=True, metavar="chat|completions")
+@click.option("--slo", metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms"; goodput counts what meets it.')
+@click.option("--search", metavar="rate|concurrency", help="Find the highest that keeps the SLO.")
+@click.option(
+    "--prefix-cache",
+    default="cold",
+    show_default=True,
+    metavar="cold|warm|as-is",
+    help="New texts in each run, or texts that were sent before it.",
+)
+@click.option("--max-in-flight", type=WHOLE, metavar="N", help="Hold an open loop back at N.")
+@click.option("--retries", type=WHOLE, default=3, show_default=True, metavar="N", help="Of a request that got a 429.")
+@click.option("--workers", type=WHOLE, default=1, show_default=True, metavar="N", help="Processes that send.")
+@click.option("--tokenizer", metavar="FILE", help="tokenizer.json: exact lengths, and a check of the server's counts.")
+@click.option("--extra", metavar="JSON", help='More fields of each body, e.g. {"top_k": 1}.')
+@click.option("--ignore-eos/--no-ignore-eos", default=True, show_default=True, help="Ask for answers of full length.")
+@click.option("--api-key", envvar="SERVEWISE_API_KEY", metavar="KEY", help="Or in SERVEWISE_API_KEY; never kept.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="As often as wanted.")
+@click.option("--insecure", is_flag=True, help="Trust any TLS certificate.")
+@click.option("--keep-alive/--no-keep-alive", default=True, show_default=True, help="Use connections again.")
+@click.option("--timeout", type=DURATION, metavar="S", help="Of a whole answer.  [30min]")
+@click.option("--first-token-timeout", type=DURATION, metavar="S", help="Of its first byte.  [5min]")
+@click.option("--run-dir", metavar="D", help="Keep every request's record in this folder, as they end.")
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of lengths, arrivals, texts and order.")
+@answering
+def command(show: Show, *, url: str, **options: Any) -> int:
+    """Measure the server at URL: latencies, throughput and goodput by load, with conditions and intervals.
+
+    Any OpenAI-compatible server: vLLM, SGLang, llama.cpp, TGI, hosted ones. Needs servewise[measure].
+    """
+    if any(find_spec(name) is None for name in ("httptools", "orjson")):
+        raise InputError("the load client is not installed", where="bench", hint="pip install 'servewise[measure]'")
+    from servewise.ask.bench import bench
+    from servewise.ask.bench_options import BenchOptions
+
+    with progress_bar("measuring") as progress:
+        found = bench(url, BenchOptions(**options), progress=progress)
+    show(found.answer)
+    if found.ended != "whole":
+        click.echo(f"servewise: {found.reason}; what ended before is above", err=True)
+    return ENDED[found.ended]

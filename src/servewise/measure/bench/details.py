@@ -1,0 +1,65 @@
+"""A measured run as plain JSON, beside its conditions and requests: ``details`` of ``run.json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from servewise.caveats import Caveat
+from servewise.measure.bench.measured import Measured
+from servewise.measure.bench.window import Window
+from servewise.measure.sending import Sending
+
+
+def early_end(reason: str) -> Caveat:
+    """The caveat of a run that ended before its time, kept with what had ended by then."""
+    return Caveat("partial-run", f"the run ended before its time ({reason})", "measure it again for the whole run")
+
+
+def run_details(found: Measured) -> dict[str, Any]:
+    """What ``run.json`` holds of a measured run beside conditions and requests."""
+    return {
+        **found.details,
+        "concurrency": found.condition.concurrency,
+        "rate_per_s": found.condition.rate_per_s,
+        "repeat": found.repeat,
+        "window": window_json(found.window, by_end=found.condition.streams is not None),
+        "client": client_json(found.sending),
+        "server": found.timeline.to_json(),
+        **found.tally.details(),
+    }
+
+
+def window_json(window: Window, *, by_end: bool) -> dict[str, Any]:
+    """The window as plain JSON; ``by``: whether requests belong to it by their end or by their schedule."""
+    return {
+        "start_s": window.start_s,
+        "end_s": window.end_s,
+        "full_s": window.full_s,
+        "by": "end" if by_end else "schedule",
+        "cut": window.cut,
+        "settled": window.settled,
+        "rule": window.rule,
+    }
+
+
+def client_json(sending: Sending) -> dict[str, Any]:
+    """How the client kept up, in a few numbers."""
+    late, stalls, lag = (sorted(each) for each in (sending.lateness_s, sending.stalls_s, sending.read_lag_s))
+    return {
+        "workers": sending.workers,
+        "cpu_s": sending.cpu_s,
+        "wall_s": sending.wall_s,
+        "most_open": sending.most_open,
+        "lateness_p50_s": _at(late, 0.5),
+        "lateness_p99_s": _at(late, 0.99),
+        "lateness_most_s": late[-1] if late else 0.0,
+        "stalls": len(stalls),
+        "stalls_s": sum(stalls),
+        "stall_most_s": stalls[-1] if stalls else 0.0,
+        "read_lag_p99_s": _at(lag, 0.99),
+        "notes": list(sending.notes),
+    }
+
+
+def _at(ranked: list[float], share: float) -> float:
+    return ranked[min(int(share * len(ranked)), len(ranked) - 1)] if ranked else 0.0
