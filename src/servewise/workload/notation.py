@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from servewise.errors import InputError, UnknownName
+from servewise.errors import InputError
 from servewise.workload import checks
 from servewise.workload.arrivals import Arrivals, Constant, Gamma, Poisson, Ramp
 from servewise.workload.lengths import Empirical, Fixed, Lengths, Lognormal, Uniform
@@ -22,16 +23,8 @@ def written_lengths(text: str, *, where: str = "") -> Lengths:
     >>> print(written_lengths("128-1024"), written_lengths("lognormal:608,mean=968,cap=32768"))
     128-1024 lognormal(median 608, sigma 0.964, cap 32768)
     """
-    kind, _, rest = text.strip().partition(":")
-    if re.fullmatch(r"\d+", text.strip()):
-        return Fixed(_whole(text, where))
-    if bounds := re.fullmatch(r"(\d+)-(\d+)", text.strip()):
-        return Uniform(_whole(bounds[1], where), _whole(bounds[2], where))
-    if kind == "lognormal":
-        return _lognormal(rest.split(","), where)
-    if kind == "values":
-        return Empirical([_whole(each, where) for each in rest.split(",")], "given values")
-    raise InputError(f"{checks.shown(text)} is no length in tokens", where=where, hint=f"write {LENGTHS}")
+    with _placed(where):
+        return _lengths(text.strip())
 
 
 def written_arrivals(text: str, rate_per_s: float | None = None, *, where: str = "") -> Arrivals:
@@ -40,50 +33,79 @@ def written_arrivals(text: str, rate_per_s: float | None = None, *, where: str =
     >>> print(written_arrivals("gamma:3", 2.0), "|", written_arrivals("ramp:1-5,60"))
     gamma 2/s, CV 3 | ramp 1-5/s over 60 s
     """
-    kind, _, rest = text.strip().partition(":")
+    with _placed(where):
+        return _arrivals(text.strip(), rate_per_s)
+
+
+def _lengths(text: str) -> Lengths:
+    kind, _, rest = text.partition(":")
+    if re.fullmatch(r"\d+", text):
+        return Fixed(_whole(text))
+    if bounds := re.fullmatch(r"(\d+)-(\d+)", text):
+        return Uniform(_whole(bounds[1]), _whole(bounds[2]))
+    if kind == "lognormal":
+        return _lognormal(rest.split(","))
+    if kind == "values":
+        return Empirical([_whole(each) for each in rest.split(",")], "given values")
+    raise InputError(f"{checks.shown(text)} is no length in tokens", hint=f"write {LENGTHS}")
+
+
+def _arrivals(text: str, rate_per_s: float | None) -> Arrivals:
+    kind, _, rest = text.partition(":")
     if kind == "ramp":
-        ramp = _ramp(rest, where)
+        ramp = _ramp(rest)
         return ramp if rate_per_s is None else ramp.at_rate(rate_per_s)
     if kind not in ("poisson", "constant", "gamma") or (kind == "gamma") != bool(rest):
-        raise UnknownName("arrivals", text.strip()[:40], (), where=where, hint=f"write {ARRIVALS}")
+        raise InputError(f"{checks.shown(text)} are no arrivals", hint=f"write {ARRIVALS}")
     if rate_per_s is None:
-        raise InputError(f"{kind} arrivals need a rate", where=where, hint="give requests per second")
+        raise InputError(f"{kind} arrivals need a rate", hint="give requests per second")
     if kind == "gamma":
-        return Gamma(rate_per_s, _number(rest, where))
+        return Gamma(rate_per_s, _number(rest))
     return Poisson(rate_per_s) if kind == "poisson" else Constant(rate_per_s)
 
 
-def _lognormal(parts: Sequence[str], where: str) -> Lognormal:
+def _lognormal(parts: Sequence[str]) -> Lognormal:
     """``MEDIAN,SIGMA`` or ``MEDIAN,NAME=VALUE`` with one of sigma, mean, p95, and cap if wanted."""
     pairs = (part.partition("=") for part in parts[1:])
     named = {name if equals else "sigma": value if equals else name for name, equals, value in pairs}
     spread = [name for name in named if name in SPREADS]
     if len(spread) != 1 or len(named) != len(parts) - 1 or not set(named) <= {*SPREADS, "cap"}:
-        raise InputError("a lognormal needs its median and one of sigma, mean, p95", where=where, hint=LENGTHS)
-    median, value = _number(parts[0], where), _number(named[spread[0]], where)
-    cap = _whole(named["cap"], where) if "cap" in named else None
+        raise InputError("a lognormal needs its median and one of sigma, mean, p95", hint=LENGTHS)
+    median, value = _number(parts[0]), _number(named[spread[0]])
+    cap = _whole(named["cap"]) if "cap" in named else None
     if spread == ["sigma"]:
         return Lognormal(median, value, cap)
     return (Lognormal.from_mean if spread == ["mean"] else Lognormal.from_percentile)(median, value, cap=cap)
 
 
-def _ramp(rest: str, where: str) -> Ramp:
+def _ramp(rest: str) -> Ramp:
     found = re.fullmatch(r"([^-,]+)-([^-,]+),([^,]+)", rest)
     if found is None:
-        raise InputError(f"{checks.shown(rest)} is no ramp", where=where, hint="write ramp:START-END,SECONDS")
-    return Ramp(*(_number(part, where) for part in found.groups()))
+        raise InputError(f"{checks.shown(rest)} is no ramp", hint="write ramp:START-END,SECONDS")
+    return Ramp(*(_number(part) for part in found.groups()))
 
 
-def _number(text: str, where: str) -> float:
+def _number(text: str) -> float:
     try:
         found = float(text)
     except ValueError as error:
-        raise InputError(f"{checks.shown(text)} is no number", where=where) from error
+        raise InputError(f"{checks.shown(text)} is no number") from error
     if not math.isfinite(found):
-        raise InputError(f"{checks.shown(text)} is no finite number", where=where)
+        raise InputError(f"{checks.shown(text)} is no finite number")
     return found
 
 
-def _whole(text: str, where: str) -> int:
-    found = _number(text, where)
-    return checks.tokens(found, "a length", where=where)
+def _whole(text: str) -> int:
+    found = _number(text)
+    return checks.tokens(found, "a length")
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """An InputError inside that does not say where it stands says ``where``."""
+    try:
+        yield
+    except InputError as error:
+        if error.where or not where:
+            raise
+        raise InputError(error.what, where=where, hint=error.hint) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -43,13 +43,17 @@ class Prompts:
     def of(self, request: Request, block_tokens: int | None = None) -> Prompt:
         """The prompt of ``request``, whose hashes name blocks of ``block_tokens`` tokens."""
         wanted = self.size.units(request.prompt_tokens)
-        shared = self._shared(request, block_tokens)
-        whole = block_tokens is not None and len(request.block_hashes) * block_tokens >= request.prompt_tokens
-        own = max(wanted - len(shared), 0 if whole else LEAST_OWN if len(shared) else 1)
         rng = stream(self.seed, "prompt text", self.salt, request.serial)
-        units = [*shared[:wanted].tolist(), *self._drawn(rng, own)] if len(shared) else self._drawn(rng, own)
-        group = request.block_hashes[0] if request.block_hashes else None
-        return Prompt(self._exact(units, request.prompt_tokens, rng), request.prompt_tokens, group)
+        if not request.block_hashes:
+            return Prompt(self._exact(self._drawn(rng, wanted), request.prompt_tokens, rng), request.prompt_tokens)
+        assert block_tokens is not None, "hashes need the tokens of their blocks"
+        units = self._shared(request.block_hashes, block_tokens)
+        if len(request.block_hashes) * block_tokens >= request.prompt_tokens:
+            units = units[:wanted]
+        else:
+            units += self._drawn(rng, max(wanted - len(units), LEAST_OWN))
+        content = self._exact(units, request.prompt_tokens, rng)
+        return Prompt(content, request.prompt_tokens, request.block_hashes[0])
 
     def text(self, tokens: int, purpose: str, *members: int) -> Prompt:
         """A prompt of its own for ``purpose`` (a turn, a probe), without the template's share of tokens."""
@@ -67,16 +71,14 @@ class Prompts:
         """
         return replace(self, size=learnt(self.material, self.seed, self.salt, send, form))
 
-    def _shared(self, request: Request, block_tokens: int | None) -> Units:
-        if not request.block_hashes:
-            return np.zeros(0, np.uint32)
-        assert block_tokens is not None, "hashes need the tokens of their blocks"
+    def _shared(self, hashes: Sequence[int], block_tokens: int) -> list[int]:
+        """The units of a chain of blocks; a chained hash has one place, so its length is the same."""
         per_block = block_tokens / self.size.per_unit
-        ends = np.rint(per_block * np.arange(len(request.block_hashes) + 1)).astype(int).tolist()
-        draw = (self.seed, self.salt, self.material.size)
-        return np.concatenate(
-            [block(*draw, name, ends[at + 1] - ends[at]) for at, name in enumerate(request.block_hashes)]
-        )
+        ends = [round(per_block * blocks) for blocks in range(len(hashes) + 1)]
+        draw = self.seed, self.salt, self.material.size
+        blocks = [block(*draw, name, ends[at + 1] - ends[at]) for at, name in enumerate(hashes)]
+        units: list[int] = np.concatenate(blocks).tolist()
+        return units
 
     def _drawn(self, rng: np.random.Generator, count: int) -> list[int]:
         drawn: list[int] = rng.integers(0, self.material.size, count).tolist()
