@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -29,9 +30,9 @@ from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
 from servewise.measure.bench.probing import probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
+from servewise.measure.drive.crew import Crew
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
-from servewise.measure.drive.many import drive_many
 from servewise.measure.drive.one import send_one
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.prompts import Prompts
@@ -66,13 +67,15 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None) 
     RunFailed where nothing was measured.
     """
     wanted = asked(url, options)
-    return _Bench(wanted, progress).go()
+    with Crew(options.workers) if options.workers > 1 else nullcontext(None) as crew:
+        return _Bench(wanted, crew, progress).go()
 
 
 class _Bench:
     """A measurement under way."""
 
-    def __init__(self, wanted: Asked, progress: Progress | None) -> None:
+    def __init__(self, wanted: Asked, crew: Crew | None, progress: Progress | None) -> None:
+        self.crew = crew
         self.wanted, self.target, self.options = wanted, wanted.target, wanted.options
         self.form = wanted.form
         self.progress = progress
@@ -123,6 +126,7 @@ class _Bench:
                 condition=condition,
                 schedule=self._schedule(condition, prompts, seed),
                 repeat=repeat,
+                workers=options.workers,
                 first=self._first(condition, prompts, seed),
                 until_s=self.wanted.load.duration_s,
                 drain_s=self.target.timeouts.total_s if condition.is_open else DRAIN_S,
@@ -157,13 +161,13 @@ class _Bench:
         return tuple(found)
 
     def _driver(self) -> Driver:
-        workers, target = self.options.workers, self.target
+        crew, target = self.crew, self.target
         keep_text = self.wanted.load.needs_text or self.count_text is not None
 
         def send(schedule: Schedule, **how: Any) -> Sending:
-            if workers == 1:
+            if crew is None:
                 return drive(schedule, target, keep_text=keep_text, **how)
-            return drive_many(schedule, target, workers=workers, keep_text=keep_text, **how)
+            return crew.drive(schedule, target, keep_text=keep_text, **how)
 
         return send
 

@@ -29,6 +29,7 @@ from servewise.records.open_run import OpenRun
 from servewise.records.run_directory import RunRecord
 
 DRAIN_S = 30.0
+LEAD_S, WORKERS_LEAD_S = 0.02, 0.2  # so that the first request is not late: workers build what they send first
 
 
 class Driver(Protocol):
@@ -63,6 +64,7 @@ class RunWanted:
     condition: Condition
     schedule: Schedule
     repeat: int = 0
+    workers: int = 1
     first: tuple[Schedule, ...] = ()
     until_s: float | None = None
     drain_s: float = DRAIN_S
@@ -116,7 +118,8 @@ class _Run:
     def go(self, driver: Driver) -> Measured:
         """Send everything, then look at what came."""
         with Scraper(self.wanted.fetch) if self.wanted.fetch else nullcontext(None) as scraper:
-            start_s, began = time.monotonic(), time.time()
+            lead_s = self._prime()
+            start_s, began = time.monotonic() + lead_s, time.time() + lead_s
             if scraper is not None:
                 scraper.count_from(start_s)
             sending = self._send(driver, start_s)
@@ -124,6 +127,13 @@ class _Run:
         if self.kept is not None and not self.disk:
             self._keep(self.kept, found)
         return found
+
+    def _prime(self) -> float:
+        """Let the schedule build ahead; how long before the start its senders must have it [s]."""
+        began = time.monotonic()
+        self.wanted.schedule.next_due_s()
+        built_s = time.monotonic() - began
+        return LEAD_S if self.wanted.workers == 1 else LEAD_S + WORKERS_LEAD_S + 2 * built_s
 
     def _send(self, driver: Driver, start_s: float) -> Sending:
         try:

@@ -93,5 +93,8 @@ def _processor(sending: Sending) -> list[str]:
 
 
 def _cure(sending: Sending) -> str:
+    """More workers where processors are short; where they idle, what disturbs them."""
+    if busy(sending) <= AIM:
+        return "a client on cores that nothing else uses, or on another machine (its processes are mostly idle)"
     wanted = max(sending.workers + 1, int(np.ceil(sending.workers * busy(sending) / AIM)))
     return f"--workers {wanted} (now {sending.workers}), on cores that the server does not use, or from another machine"

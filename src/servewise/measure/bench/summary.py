@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from servewise.measure.bench.rows import taken
 from servewise.measure.bench.window import Window
 from servewise.metrics import latency
 from servewise.metrics.goodput import attained
@@ -14,6 +13,7 @@ from servewise.metrics.sample import rate
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
+from servewise.records.selection import selected
 
 
 def window_summary(requests: RequestColumns, window: Window, slo: Slo | None) -> RunSummary:
@@ -22,7 +22,7 @@ def window_summary(requests: RequestColumns, window: Window, slo: Slo | None) ->
     Output tokens are counted as they came (each token's own time within the window, of requests that completed),
     requests and goodput by the end of the window's requests.
     """
-    inside = taken(requests, window.rows)
+    inside = selected(requests, window.rows)
     whole = summarise(inside, StepColumns(), slots=1, slo=slo)
     done = latency.ints(inside.status) == COMPLETED
     ends = np.minimum(latency.floats(inside.end_s)[done], window.end_s) - window.start_s
