@@ -100,6 +100,16 @@ def test_an_exchange_without_times_frees_its_user_nevertheless() -> None:
     assert loop.next_due_s() == AFTER_FAILURE_S
 
 
+def test_a_user_goes_on_when_the_failure_is_known() -> None:
+    """Nothing came for 120 s after a first byte at 1 s: the next request is due then, not in the past."""
+    loop = closed(1, 2)
+    due = loop.take(0.0)
+    assert due is not None
+    assert loop.take(121.0) is None
+    loop.ended(ended(due, 0.0, 1.0, outcome=Outcome.TIMED_OUT))
+    assert loop.next_due_s() == 121.0 + AFTER_FAILURE_S
+
+
 def test_wrong_settings_are_one_line() -> None:
     """No users, more than any machine opens, or a negative time to begin."""
     for concurrency, stagger_s in ((0, 0.0), (1, -1.0), (1, nan)):

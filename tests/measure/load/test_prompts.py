@@ -57,6 +57,7 @@ def test_words_are_distinct_and_plain() -> None:
     assert all(word.isascii() and word.isalpha() and word.islower() for word in words())
 
 
+@pytest.mark.slow
 def test_words_are_one_token_for_a_real_model() -> None:
     """By SmolLM2's own tokenizer, a prompt made for N tokens has exactly N, at several lengths."""
     pytest.importorskip("torch")

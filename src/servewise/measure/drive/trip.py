@@ -107,6 +107,7 @@ class Trip:
             output_tokens=usage.output if usage.output is not None else sum(counted) if known else len(arrivals),
             counted_by="usage" if usage.output is not None else "events",
             retry_after_s=answer.retry_after_s(),
+            retries=self.due.retries,
             fresh_connection=self.fresh,
             stamped="kernel" if self.stamped and self.lags else "user",
             events=reading.events,

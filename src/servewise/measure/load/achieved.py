@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import isfinite, nan
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from servewise.caveats import Caveat
 from servewise.measure.exchange import Exchange
-from servewise.workload.arrivals import Arrivals
+from servewise.workload.arrivals import Arrivals, Ramp
 from servewise.workload.streams import stream
 
 Floats = NDArray[np.float64]
@@ -120,9 +121,8 @@ def achieved_by(exchanges: Iterable[Exchange], arrivals: Arrivals | None = None,
 
 def by_chance(arrivals: Arrivals, count: int, seed: int = 0) -> tuple[Gaps, Gaps]:
     """The lowest and highest figures between which 99% of runs of ``count`` arrivals of that process lie."""
-    rng = stream(seed, "chance")
     wanted = min(max(DRAWN // count, LEAST_RUNS), MOST_RUNS)
-    runs = [gaps_of(_first(arrivals.times(rng), count)) for _ in range(wanted)]
+    runs = [gaps_of(times) for times in islice(_runs(arrivals, count, stream(seed, "chance")), wanted)]
     ends = (1 - LEVEL) / 2, (1 + LEVEL) / 2
     low, high = (
         Gaps(**{name: float(np.quantile([getattr(run, name) for run in runs], end)) for name in Gaps.__slots__})
@@ -131,11 +131,15 @@ def by_chance(arrivals: Arrivals, count: int, seed: int = 0) -> tuple[Gaps, Gaps
     return low, high
 
 
-def _first(chunks: Iterator[Floats], count: int) -> Floats:
-    found: list[Floats] = []
-    while (left := count - sum(map(len, found))) > 0:
-        found.append(next(chunks)[:left])
-    return np.concatenate(found)
+def _runs(arrivals: Arrivals, count: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Runs of ``count`` arrivals without end: pieces of one series where gaps are alike, each its own on a ramp."""
+    while True:
+        chunks = arrivals.times(rng)
+        series = next(chunks)
+        while len(series) < count:
+            series = np.concatenate((series, next(chunks)))
+        pieces = 1 if isinstance(arrivals, Ramp) else len(series) // count
+        yield from (series[piece * count : (piece + 1) * count] for piece in range(pieces))
 
 
 def _within(gaps: Gaps, low: Gaps, high: Gaps, name: str) -> bool:

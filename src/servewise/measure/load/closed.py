@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from math import inf
 
 from servewise.errors import InputError
 from servewise.measure.exchange import Exchange
@@ -32,6 +33,7 @@ class ClosedSchedule:
             raise InputError(f"users begin within a time from 0, not {stagger_s:g} s", where="stagger")
         self._supply, self._thinking, self._users = supply, thinking, users
         self._ready_s = [stagger_s * user / users for user in range(users)]
+        self._seen_s = -inf
 
     def next_due_s(self) -> float | None:
         """When the next user is ready; None while all wait for answers."""
@@ -39,6 +41,7 @@ class ClosedSchedule:
 
     def take(self, now_s: float) -> Due | None:
         """The request of the user who has been ready longest."""
+        self._seen_s = now_s
         due_s = self.next_due_s()
         if due_s is None or due_s > now_s:
             self._supply.build_one()
@@ -50,7 +53,7 @@ class ClosedSchedule:
         """The user has the answer and thinks."""
         pause_s = self._thinking.after(exchange.ask.serial)
         failed = exchange.outcome is not Outcome.COMPLETED
-        heapq.heappush(self._ready_s, ended_s(exchange) + pause_s + (AFTER_FAILURE_S if failed else 0.0))
+        heapq.heappush(self._ready_s, ended_s(exchange, self._seen_s) + pause_s + (AFTER_FAILURE_S if failed else 0.0))
 
     @property
     def finished(self) -> bool:

@@ -24,6 +24,7 @@ class OpenSchedule:
         self._supply = supply
         cap = None if max_in_flight is None else checks.tokens(max_in_flight, "the most requests in flight")
         self._free_s = None if cap is None else [-inf] * cap
+        self._seen_s = -inf
 
     def next_due_s(self) -> float | None:
         """When the next request may leave; None while the cap is reached, or at the end."""
@@ -34,6 +35,7 @@ class OpenSchedule:
 
     def take(self, now_s: float) -> Due | None:
         """The next request whose time has come."""
+        self._seen_s = now_s
         ready_s = self.next_due_s()
         if ready_s is None or ready_s > now_s:
             self._supply.build_one()
@@ -47,7 +49,7 @@ class OpenSchedule:
     def ended(self, exchange: Exchange) -> None:
         """Another may leave where there is a cap."""
         if self._free_s is not None:
-            heapq.heappush(self._free_s, ended_s(exchange))
+            heapq.heappush(self._free_s, ended_s(exchange, self._seen_s))
 
     @property
     def finished(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from servewise.measure.exchange import Exchange
@@ -57,6 +58,7 @@ class RetrySchedule:
         self._inner, self._rule = inner, rule
         self._waiting: list[_Waiting] = []
         self._under_way: dict[int, Due] = {}
+        self._seen_s = -inf
 
     def next_due_s(self) -> float | None:
         """The earlier of the next repeat and the inner schedule's next."""
@@ -67,6 +69,7 @@ class RetrySchedule:
 
     def take(self, now_s: float) -> Due | None:
         """A repeat whose wait is over, else what the inner schedule has."""
+        self._seen_s = now_s
         if self._waiting and self._waiting[0].ready_s <= now_s:
             due: Due | None = heapq.heappop(self._waiting).due
         else:
@@ -82,7 +85,7 @@ class RetrySchedule:
         if wait_s is None:
             self._inner.ended(exchange)
             return
-        ready_s = ended_s(exchange) + wait_s
+        ready_s = ended_s(exchange, self._seen_s) + wait_s
         again = due._replace(ready_s=ready_s, retries=due.retries + 1)
         heapq.heappush(self._waiting, _Waiting(ready_s, due.ask.serial, again))
 

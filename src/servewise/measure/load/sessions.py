@@ -6,6 +6,7 @@ import heapq
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from servewise.errors import InputError
@@ -92,6 +93,7 @@ class SessionSchedule:
         self._inner, self._talk = inner, talk
         self._next: list[_Next] = []
         self._under_way = 0
+        self._seen_s = -inf
 
     def next_due_s(self) -> float | None:
         """The earlier of the next later turn and the next new conversation."""
@@ -102,6 +104,7 @@ class SessionSchedule:
 
     def take(self, now_s: float) -> Due | None:
         """A later turn whose time has come, else a new conversation."""
+        self._seen_s = now_s
         if self._next and self._next[0].due_s <= now_s:
             due: Due | None = Due(self._next[0].ask, heapq.heappop(self._next).due_s)
         else:
@@ -116,7 +119,7 @@ class SessionSchedule:
         if ask is None:
             self._inner.ended(exchange)
             return
-        due_s = ended_s(exchange) + self._talk.thinking.after(exchange.ask.serial)
+        due_s = ended_s(exchange, self._seen_s) + self._talk.thinking.after(exchange.ask.serial)
         heapq.heappush(self._next, _Next(due_s, ask.serial, ask))
 
     @property
