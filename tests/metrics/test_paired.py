@@ -10,7 +10,7 @@ from tests.metrics import made
 
 from servewise.metrics.comparison import Comparison, compare
 from servewise.metrics.paired import compare_paired
-from servewise.metrics.pairing import Pairs, pairs_of, whole
+from servewise.metrics.pairing import Matched, Pairs, pairs_of, whole
 from servewise.metrics.summary import summarise
 from servewise.records.columns import FAILED, RequestColumns, TokenTimes
 from servewise.records.selection import selected
@@ -32,7 +32,7 @@ def compared(a: RequestColumns, b: RequestColumns) -> dict[str, Comparison]:
     parts = whole(a), whole(b)
     pairs = pairs_of(*parts, same_seed=True)
     assert isinstance(pairs, Pairs)
-    rows = compare_paired(*parts, pairs, (summarise(a), summarise(b)))
+    rows = compare_paired([Matched(*parts, pairs)], (summarise(a), summarise(b)))
     return {row.metric: row for row in rows}
 
 
@@ -69,10 +69,13 @@ def test_a_run_against_itself_is_the_same_beyond_doubt() -> None:
 
 
 def test_a_percentile_of_too_few_requests_gets_no_interval() -> None:
-    """60 requests say nothing of p99: its interval would end with the sample, so there is none, and no verdict."""
+    """60 requests say nothing of p99, nor 80 of p95 (4 values beyond it); 100 do of p95 (5)."""
     rows = compared(run(1.0, noise=1, count=60), run(2.0, noise=2, count=60))
     assert (rows["ttft_p99"].ci95, rows["ttft_p99"].verdict) == (None, "unclear")
     assert rows["ttft_p50"].verdict == "worse"
+    for count, known in ((80, False), (100, True)):
+        found = compared(run(1.0, noise=1, count=count), run(2.0, noise=2, count=count))
+        assert (found["ttft_p95"].ci95 is not None) is known
 
 
 def test_gaps_are_resampled_with_their_requests() -> None:
@@ -130,3 +133,17 @@ def test_a_part_leaves_the_rest_out() -> None:
     pairs = pairs_of(replace(a, rows=np.arange(50, 400)), replace(b, rows=np.arange(60, 400)), same_seed=True)
     assert isinstance(pairs, Pairs)
     assert pairs.a.min() == 60
+
+
+def test_repeats_are_compared_together() -> None:
+    """Three repeats of 100 requests, b slower by 1.5 in each: one interval from 300 pairs, within 1% of 1.5."""
+    matched = []
+    for noise in range(3):
+        a, b = whole(run(1.0, noise=noise, count=100)), whole(run(1.5, noise=9 + noise, count=100))
+        pairs = pairs_of(a, b, same_seed=True)
+        assert isinstance(pairs, Pairs)
+        matched.append(Matched(a, b, pairs))
+    summaries = summarise(matched[0].a.requests), summarise(matched[0].b.requests)
+    rows = {row.metric: row for row in compare_paired(matched, summaries)}
+    for metric in ("ttft_mean", "e2e_mean"):
+        assert rows[metric].ci95 == pytest.approx((1.5, 1.5), rel=0.01)

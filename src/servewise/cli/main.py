@@ -21,6 +21,8 @@ COMMANDS = {
     "bench": "What does a server do under load? Measured over its OpenAI-compatible API.",
     "probe": "Facts about a real checkpoint: cache, policies, speculation, quantisation, operations.",
     "calibrate": "What runs tell of a server: coefficients with intervals, as a file for --estimator.",
+    "compare": "Is run B better than run A, by how much, how sure is that?",
+    "experiment": "A small model on real servers, started, measured and stopped, side by side.",
     "report": "Answers drawn: one self-contained HTML file.",
     "demo": "The main job on built-in input; writes servewise-report.html.",
 }

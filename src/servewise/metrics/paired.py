@@ -2,52 +2,56 @@
 
 Latencies are resampled by blocks of requests in order of schedule, the same blocks for both runs (``bootstrap``); rates
 by 20 equal slices of each part's time, the k-th of a with the k-th of b (a token counts where it came, at its request's
-end where that is not known). A percentile that a run has too few requests for, so that its own interval has no upper
-end, gets no interval.
+end where that is not known). Repeats are laid one after the other, each with its part of the slices. A percentile with
+fewer than 5 values beyond it in either run (p95 of 100 requests, p99 of 500) gets no interval: resamples do not reach
+further than the sample.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from servewise.metrics import latency
 from servewise.metrics.bootstrap import Floats, Ints, blocks_of, drawn, interval, ratio, resampled
-from servewise.metrics.comparison import Comparison, compare, judged
+from servewise.metrics.comparison import METRICS, Comparison, compare, judged
 from servewise.metrics.goodput import attained
-from servewise.metrics.pairing import Pairs, Part
-from servewise.metrics.sample import MOST_BLOCKS
+from servewise.metrics.pairing import Matched, Part
+from servewise.metrics.sample import MOST_BLOCKS, SHARES
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RATES, RunSummary, summarise
 from servewise.records.columns import RequestColumns
-from servewise.records.selection import selected
+from servewise.records.selection import joined, selected
 
+FEWEST_BEYOND = 4.999  # values beyond a percentile (5, and the rounding of a share)
 Sample = tuple[Floats, Ints]  # values, and the block of each
 
 
 def compare_paired(
-    a: Part, b: Part, pairs: Pairs, summaries: tuple[RunSummary, RunSummary], *, seed: int = 0, slo: Slo | None = None
+    matched: Sequence[Matched], summaries: tuple[RunSummary, RunSummary], *, seed: int = 0, slo: Slo | None = None
 ) -> tuple[Comparison, ...]:
-    """Every metric that both runs have: latencies of the pairs, rates of the parts as their ``summaries`` have them.
+    """Every metric that both runs have, over one or more repeats of two runs a and b.
 
-    ``seed`` draws the resamples. ITL is resampled where both know token times; utilisation, which no request tells,
-    is left out.
+    Latencies are of all pairs together, rates as the ``summaries`` of a and b have them. ``seed`` draws the resamples.
+    ITL is resampled where both know token times; else it, and utilisation, which no request tells, stand as those of
+    independent runs.
     """
-    ours, theirs = selected(a.requests, pairs.a), selected(b.requests, pairs.b)
-    latencies = [row for row in compare(summarise(ours), summarise(theirs)) if row.metric not in RATES]
-    rates = [row for row in compare(*summaries) if row.metric in RATES and row.metric != "utilisation"]
-    ratios = dict(_latencies(ours, theirs, seed)) | dict(_rates(a, b, seed, slo))
-    return tuple(_with(row, ratios) for row in (*latencies, *rates))
+    ours = joined([selected(each.a.requests, each.pairs.a) for each in matched])
+    theirs = joined([selected(each.b.requests, each.pairs.b) for each in matched])
+    of_pairs = {row.metric: row for row in compare(summarise(ours), summarise(theirs)) if row.metric not in RATES}
+    of_runs = {row.metric: row for row in compare(*summaries)}
+    ratios = dict(_latencies(ours, theirs, seed)) | dict(_rates(matched, seed, slo))
+    found = of_runs | of_pairs
+    return tuple(_with(found[metric], ratios) for metric in METRICS if metric in found)
 
 
 def _with(row: Comparison, ratios: Mapping[str, tuple[Floats, int]]) -> Comparison:
-    """``row`` with the interval of its resampled ratios; as it stands where it could not be resampled."""
-    if row.metric not in ratios:
-        return row
-    bounded = row.ci95 is not None and math.isfinite(row.ci95[1])
-    return judged(row, interval(*ratios[row.metric]) if bounded else None)
+    """``row`` with the interval of its resampled ratios; none where there are too few values beyond a percentile."""
+    if row.metric in ratios:
+        return judged(row, interval(*ratios[row.metric]))
+    sampled = any(each.split("_")[0] == row.metric.split("_")[0] for each in ratios)
+    return judged(row, None) if sampled and row.metric not in RATES else row
 
 
 def _latencies(a: RequestColumns, b: RequestColumns, seed: int) -> Iterator[tuple[str, tuple[Floats, int]]]:
@@ -56,7 +60,9 @@ def _latencies(a: RequestColumns, b: RequestColumns, seed: int) -> Iterator[tupl
         blocks = int(of_a[1].max()) + 1
         draws = drawn(seed, blocks)
         ours, theirs = resampled(*of_a, draws), resampled(*of_b, draws)
-        yield from ((f"{name}_{at}", (ratio(theirs[at], ours[at]), blocks)) for at in ours)
+        fewest = min(len(of_a[0]), len(of_b[0]))
+        told = [at for at in ours if fewest * (1 - SHARES.get(at, 0.5)) >= FEWEST_BEYOND]
+        yield from ((f"{name}_{at}", (ratio(theirs[at], ours[at]), blocks)) for at in told)
 
 
 def _samples(a: RequestColumns, b: RequestColumns) -> Iterator[tuple[str, Sample, Sample]]:
@@ -73,22 +79,26 @@ def _samples(a: RequestColumns, b: RequestColumns) -> Iterator[tuple[str, Sample
         yield "itl", (gaps_a, block[rows_a]), (gaps_b, block[rows_b])
 
 
-def _rates(a: Part, b: Part, seed: int, slo: Slo | None) -> Iterator[tuple[str, tuple[Floats, int]]]:
-    draws = drawn(seed, MOST_BLOCKS)
-    ours, theirs = _slices(a, slo), _slices(b, slo)
-    for name in ours:
-        yield name, (ratio(draws @ theirs[name], draws @ ours[name]), MOST_BLOCKS)
+def _rates(matched: Sequence[Matched], seed: int, slo: Slo | None) -> Iterator[tuple[str, tuple[Floats, int]]]:
+    number = max(1, MOST_BLOCKS // len(matched))
+    ours = [_slices(each.a, number, slo) for each in matched]
+    theirs = [_slices(each.b, number, slo) for each in matched]
+    draws = drawn(seed, number * len(matched))
+    for name in ours[0]:
+        of_a, of_b = (np.concatenate([each[name] for each in of]) for of in (ours, theirs))
+        yield name, (ratio(draws @ of_b, draws @ of_a), draws.shape[1])
 
 
-def _slices(part: Part, slo: Slo | None) -> dict[str, Floats]:
-    """What each of 20 equal slices of the part's time brought, per second."""
-    requests, width_s = part.requests, (part.end_s - part.start_s) / MOST_BLOCKS
+def _slices(part: Part, number: int, slo: Slo | None) -> dict[str, Floats]:
+    """What each of ``number`` equal slices of the part's time brought, per second."""
+    requests, width_s = part.requests, (part.end_s - part.start_s) / number
     rows = latency.completed_by_schedule(requests)
     ends_s = latency.floats(requests.end_s)[rows]
 
     def sliced(times_s: Floats, counts: Floats) -> Floats:
-        brought = np.histogram(times_s, MOST_BLOCKS, (part.start_s, part.end_s), weights=counts)[0]
-        found: Floats = brought / width_s if width_s > 0 else np.full(MOST_BLOCKS, np.nan)
+        if width_s <= 0:
+            return np.full(number, np.nan)
+        found: Floats = np.histogram(times_s, number, (part.start_s, part.end_s), weights=counts)[0] / width_s
         return found
 
     rates = {"requests_per_s": sliced(ends_s, np.ones(len(rows)))}

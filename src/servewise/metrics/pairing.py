@@ -47,6 +47,15 @@ class Pairs:
         return len(self.a)
 
 
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Parts of two runs and the requests that are in both; one of these for each repeat."""
+
+    a: Part
+    b: Part
+    pairs: Pairs
+
+
 def pairs_of(a: Part, b: Part, *, same_seed: bool) -> Pairs | str:
     """The pairs, or why these are no runs of the same requests (words for people).
 

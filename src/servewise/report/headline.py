@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from servewise.answer import Answer
 from servewise.report.captions import sentence
 from servewise.report.reading import Row, clean, items, mapping, number, percentile, rows, text
+from servewise.report.tables.compare import metric_name
 from servewise.report.tables.plan import title_of
 from servewise.report.tables.size import verdict
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, quantity, rate, seconds, size, times
@@ -169,7 +170,29 @@ def _study(answer: Answer) -> Headline:
 def _compare(answer: Answer) -> Headline:
     result = answer.result
     found = [text(row.get("verdict")) for row in rows(result, "rows")]
-    return Headline(f"{len(items(found))} metrics compared." if found else "")
+    if not found:
+        return Headline("")
+    words = ", ".join(
+        f"{name} {found.count(verdict)}"
+        for verdict, name in (("better", "better in"), ("worse", "worse in"), ("same", "the same in"))
+    )
+    plain = f"B is {words} of {len(found)} metrics; {found.count('unclear')} are unclear."
+    claims = [_claim(row) for row in rows(result, "claims")]
+    failed = [row for row in rows(result, "gates") if row.get("fails") is True]
+    gates = f"{len(failed)} of {len(rows(result, 'gates'))} gates do not hold." if failed else ""
+    said = [*claims, gates, plain]
+    first = next(each for each in said if each)
+    refuted = any(row.get("verdict") == "refuted" for row in rows(result, "claims"))
+    return Headline(first, " ".join(each for each in said if each and each is not first), (), not (failed or refuted))
+
+
+def _claim(row: Row) -> str:
+    at = f" at {text(row.get('condition'))}" if row.get("condition") else ""
+    pair = [number(each) for each in items(row.get("ci95"))]
+    reach = f" ({times(pair[0])} to {times(pair[1])})" if len(pair) == 2 and None not in pair else ""
+    name = metric_name(row.get("metric"))
+    claimed, shown = times(row.get("claimed")), times(row.get("speedup"))
+    return f"The claimed {claimed} of {name}{at} is {text(row.get('verdict'))}: {shown}{reach}."
 
 
 def _probe_kv(answer: Answer) -> Headline:
@@ -196,6 +219,11 @@ def _probe_policies(answer: Answer) -> Headline:
     return Headline(words, "", _known((("largest error", off),)), good=within == judged)
 
 
+def _self_test(answer: Answer) -> Headline:
+    words = text(answer.result.get("statement"))
+    return Headline(sentence(words) if words else "")
+
+
 _BY_COMMAND = {
     "plan": _plan,
     "size": _size,
@@ -207,4 +235,5 @@ _BY_COMMAND = {
     "compare": _compare,
     "probe-kv": _probe_kv,
     "probe-policies": _probe_policies,
+    "self-test": _self_test,
 }

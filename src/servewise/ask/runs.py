@@ -1,0 +1,212 @@
+"""Runs as they lie on disk, one or many in a folder: each with the part of it that counts, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from servewise.caveats import Caveat, unique
+from servewise.conditions import Conditions
+from servewise.errors import InputError
+from servewise.measure.bench.summary import window_summary
+from servewise.measure.bench.window import Window, closed_window, open_window
+from servewise.metrics import latency
+from servewise.metrics.pairing import Part, whole
+from servewise.metrics.slo import Slo
+from servewise.metrics.summary import RunSummary, pool, summarise
+from servewise.records.columns import COMPLETED, FAILED
+from servewise.records.run_directory import HEADER, RunRecord, read_run
+
+DEEPEST = 3  # folders of folders of runs
+MOST_RUNS = 2_000
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """A run and the part of it that counts: a measured one's steady window, all of a simulated one.
+
+    ``told`` is its summary where its maker kept no requests.
+    """
+
+    name: str
+    record: RunRecord
+    told: RunSummary | None = None
+
+    @cached_property
+    def window(self) -> Window | None:
+        """The steady window of a measured run, as it was found when it was measured; None where all counts."""
+        if self.record.kind != "measured":
+            return None
+        return _told_window(self.record) or _found_window(self.record)
+
+    @property
+    def part(self) -> Part:
+        """What counts."""
+        window = self.window
+        if window is None:
+            return whole(self.record.requests)
+        return Part(self.record.requests, window.rows, window.start_s, window.end_s)
+
+    def count(self, status: int) -> int:
+        """How many requests of the whole run ended with ``status``."""
+        if self.told is not None:
+            return {COMPLETED: self.told.completed, FAILED: self.told.failed}.get(status, 0)
+        return self.record.requests.status.count(status)
+
+    def summary(self, slo: Slo | None) -> RunSummary:
+        """The run in numbers."""
+        if self.told is not None:
+            return self.told
+        if self.window is not None:
+            return window_summary(self.record.requests, self.window, slo)
+        return summarise(self.record.requests, self.record.steps, slots=self.record.slots or 1, slo=slo)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One load, and its runs (several where it was repeated). ``key`` is the same for the same load elsewhere."""
+
+    name: str
+    key: tuple[str, object]
+    runs: tuple[OneRun, ...]
+
+    @property
+    def conditions(self) -> Conditions:
+        """Those of its first run."""
+        return self.runs[0].record.conditions
+
+    @property
+    def kind(self) -> str:
+        """``measured`` or ``simulated``."""
+        return self.runs[0].record.kind
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Of all its runs, each once."""
+        return unique(tuple(each for run in self.runs for each in run.record.caveats))
+
+    def detail(self, name: str) -> Any:
+        """What its first run's maker said under ``name``."""
+        return self.runs[0].record.details.get(name)
+
+    @property
+    def failed_share(self) -> float:
+        """Of all its requests, in or out of the window, the share that failed; the cut off and cancelled left out."""
+        failed, completed = (sum(each.count(status) for each in self.runs) for status in (FAILED, COMPLETED))
+        return failed / (failed + completed) if failed else 0.0
+
+    def summary(self, slo: Slo | None) -> RunSummary:
+        """Its runs pooled: intervals from their spread, or of one run from its own."""
+        return pool([each.summary(slo) for each in self.runs])
+
+
+def conditions_in(place: str | Path) -> tuple[Condition, ...]:
+    """The runs in a run directory, or in a folder of them, by condition, in ascending order of load."""
+    root = Path(place)
+    found = [OneRun(_name(root, each), read_run(each)) for each in _directories(root)]
+    grouped: dict[tuple[object, ...], list[OneRun]] = {}
+    for run in found:
+        grouped.setdefault(_group(run), []).append(run)
+    conditions = [
+        Condition(_condition_name(runs[0]), load_key(runs[0].record), tuple(runs)) for runs in grouped.values()
+    ]
+    return tuple(sorted(conditions, key=_load))
+
+
+def load_key(record: RunRecord) -> tuple[str, object]:
+    """The load of a run, as it is named in any other: streams, requests/s, or the words of its conditions."""
+    for name in ("concurrency", "rate_per_s"):
+        value = record.details.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return name, float(value)
+    return "load", record.conditions.load
+
+
+def _group(run: OneRun) -> tuple[object, ...]:
+    """Runs of one group are repeats: measured, at one load of one workload, told apart by their repeat."""
+    if run.record.kind == "measured" and isinstance(run.record.details.get("repeat"), int):
+        return (*load_key(run.record), str(run.record.conditions))
+    return (run.name,)
+
+
+def _condition_name(run: OneRun) -> str:
+    """A measured load in words; of a simulated run its folder, which has the policy in it too."""
+    kind, value = load_key(run.record)
+    if run.record.kind == "measured" and isinstance(value, float):
+        unit = ("stream" if value == 1 else "streams") if kind == "concurrency" else "requests/s"
+        return f"{value:g} {unit}"
+    return run.name or str(value if kind == "load" else f"{value:g} requests/s")
+
+
+def _load(condition: Condition) -> tuple[str, float, str]:
+    kind, value = condition.key
+    return kind, value if isinstance(value, float) else inf, condition.name
+
+
+def _directories(root: Path) -> list[Path]:
+    """The run directories at or under ``root``, in order of their names."""
+    try:
+        if (root / HEADER).exists() or not root.is_dir():
+            return [root]
+        level, found = [root], []
+        for _ in range(DEEPEST):
+            level = sorted(each for folder in level for each in folder.iterdir() if _is_open(each))
+            found += [each for each in level if (each / HEADER).is_file()]
+            level = [each for each in level if not (each / HEADER).is_file()]
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=str(root)) from error
+    if not found:
+        raise InputError("holds no run", where=str(root), hint="a run directory holds run.json and requests.parquet")
+    if len(found) > MOST_RUNS:
+        raise InputError(f"holds over {MOST_RUNS:,} runs", where=str(root), hint="name one of the folders in it")
+    return sorted(found)
+
+
+def _is_open(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".")
+
+
+def _name(root: Path, directory: Path) -> str:
+    return "" if directory == root else directory.relative_to(root).as_posix()
+
+
+def _told_window(record: RunRecord) -> Window | None:
+    told = record.details.get("window")
+    if not isinstance(told, Mapping):
+        return None
+    start, end, full = (_number(told.get(name)) for name in ("start_s", "end_s", "full_s"))
+    if not start <= end:
+        return None
+    by_end = told.get("by") == "end"
+    times = latency.floats(record.requests.end_s if by_end else record.requests.scheduled_s)
+    inside = ((times > start) if by_end else (times >= start)) & (times <= end)
+    rows, settled, cut = np.flatnonzero(inside), told.get("settled"), told.get("cut")
+    return Window(
+        start_s=start,
+        end_s=end,
+        full_s=full,
+        rows=rows[np.argsort(times[rows], kind="stable")],
+        cut=cut if isinstance(cut, int) else 0,
+        settled=settled if isinstance(settled, bool) else None,
+        rule=str(told.get("rule", ""))[:200],
+    )
+
+
+def _found_window(record: RunRecord) -> Window | None:
+    """The window of a run that was cut off before it was found; None where too little came for one."""
+    kind, value = load_key(record)
+    if kind == "concurrency" and isinstance(value, float):
+        found = closed_window(record.requests, int(value))
+    else:
+        found = open_window(record.requests)
+    return found if len(found.rows) else None
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else nan
