@@ -27,6 +27,7 @@ _TITLES = {
     "probe-kv": "The KV cache on a real model",
     "probe-ops": "What this machine reaches",
     "probe-policies": "Batching policies, measured and predicted",
+    "self-test": "The load client's own error",
 }
 
 

@@ -18,6 +18,7 @@ from servewise.report.tables import (
     probe_policies,
     probe_quantise,
     probe_speculate,
+    self_test,
     simulate,
     size,
     speculate,
@@ -42,6 +43,7 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "probe-policies": probe_policies.tables,
     "probe-quantise": probe_quantise.tables,
     "probe-speculate": probe_speculate.tables,
+    "self-test": self_test.tables,
 }
 
 
