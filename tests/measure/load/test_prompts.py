@@ -182,6 +182,22 @@ def test_a_tokenizer_makes_lengths_exact() -> None:
     assert counts.count(200) > 25
 
 
+def test_a_tokenizer_leaves_the_own_part() -> None:
+    """Where a prefix of two-token words is longer than the whole is to be, prompts still differ in four words."""
+    prompts = Prompts(seed=1, counted=lambda said: 2 * len(said.split()))
+    one, other = (text(prompts, serial, 120, (3,), 100) for serial in (0, 1))
+    assert len(one.split()) == len(other.split()) == 104
+    assert one != other
+
+
+def test_shared_blocks_can_be_known_while_the_rest_is_new() -> None:
+    """Another salt with the shared salt of the first: the same beginning of 100 words, other words after it."""
+    first = text(Prompts(seed=1, salt=7), 0, 150, (3,), 100).split()
+    later = text(Prompts(seed=1, salt=8, shared_salt=7), 0, 150, (3,), 100).split()
+    assert first[:100] == later[:100]
+    assert first[100:103] != later[100:103]
+
+
 def test_a_tokenizer_file_counts_and_is_sent_to_workers(tmp_path: Path) -> None:
     """A word-level tokenizer.json counts words; the counter survives a pickle; a broken file is one line."""
     tokenizers = pytest.importorskip("tokenizers")

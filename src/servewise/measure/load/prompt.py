@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from servewise.errors import InputError
-from servewise.measure.load.words import words
+from servewise.measure.load.words import text_of, words
 from servewise.workload import checks
 
+Units = NDArray[np.int64]
 Message = Mapping[str, Any]
 Content = str | tuple[int, ...] | tuple[Message, ...]
 
@@ -36,7 +40,7 @@ class Material(Protocol):
         """How many different units there are."""
         ...
 
-    def joined(self, units: Sequence[int]) -> str | tuple[int, ...]:
+    def joined(self, units: Units) -> str | tuple[int, ...]:
         """The content of these units, numbered from 0."""
         ...
 
@@ -50,9 +54,9 @@ class Words:
         """Words."""
         return len(words())
 
-    def joined(self, units: Sequence[int]) -> str:
+    def joined(self, units: Units) -> str:
         """The words with single spaces between."""
-        return " ".join(map(words().__getitem__, units))
+        return text_of(units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,6 @@ class TokenIds:
         """Ids."""
         return self.highest - self.lowest + 1
 
-    def joined(self, units: Sequence[int]) -> tuple[int, ...]:
+    def joined(self, units: Units) -> tuple[int, ...]:
         """The ids."""
-        return tuple(self.lowest + unit for unit in units)
+        return tuple((units + self.lowest).tolist())

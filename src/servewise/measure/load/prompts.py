@@ -7,17 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from servewise.measure.ask import Ask
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
-from servewise.measure.load.prompt import Prompt, TokenIds, Words
+from servewise.measure.load.prompt import Prompt, TokenIds, Units, Words
 from servewise.measure.load.tokens_per_unit import TokensPerUnit, learnt
 from servewise.workload.request import Request
 from servewise.workload.streams import stream
 
-Units = NDArray[np.uint32]
 LEAST_OWN = 4  # units after a shared prefix, however short the rest is to be: no two prompts are the same
 CACHED_BLOCKS = 4_096
 CORRECTIONS = 8
@@ -30,12 +28,14 @@ class Prompts:
     The length is that of the whole prompt as the server counts it: ``size`` says what its template adds and how many
     tokens a unit takes. Every text begins with words of its own (two agree in their first word once in 1,024), so no
     prefix cache hits but where blocks are shared: equal block hashes give equal text, and a shared chain of blocks the
-    same beginning. Another ``salt`` gives other texts of the same lengths, which nothing on the server has seen.
+    same beginning. Another ``salt`` gives other texts of the same lengths, which nothing on the server has seen;
+    ``shared_salt`` keeps the shared blocks of another salt, so that they alone are known to the server.
     ``counted`` is a tokenizer, by which the last words are corrected until the length is exact.
     """
 
     seed: int
     salt: int = 0
+    shared_salt: int | None = None
     material: Words | TokenIds = field(default_factory=Words)
     size: TokensPerUnit = field(default_factory=TokensPerUnit)
     counted: Callable[[str], int] | None = None
@@ -44,16 +44,16 @@ class Prompts:
         """The prompt of ``request``, whose hashes name blocks of ``block_tokens`` tokens."""
         wanted = self.size.units(request.prompt_tokens)
         rng = stream(self.seed, "prompt text", self.salt, request.serial)
-        if not request.block_hashes:
-            return Prompt(self._exact(self._drawn(rng, wanted), request.prompt_tokens, rng), request.prompt_tokens)
+        tokens, hashes = request.prompt_tokens, request.block_hashes
+        if not hashes:
+            return Prompt(self._exact(self._drawn(rng, wanted), tokens, rng, 1), tokens)
         assert block_tokens is not None, "hashes need the tokens of their blocks"
-        units = self._shared(request.block_hashes, block_tokens)
-        if len(request.block_hashes) * block_tokens >= request.prompt_tokens:
-            units = units[:wanted]
-        else:
-            units += self._drawn(rng, max(wanted - len(units), LEAST_OWN))
-        content = self._exact(units, request.prompt_tokens, rng)
-        return Prompt(content, request.prompt_tokens, request.block_hashes[0])
+        shared = self._shared(hashes, block_tokens)
+        if len(hashes) * block_tokens >= tokens:
+            return Prompt(self._exact(shared[:wanted], tokens, rng, 1), tokens, hashes[0])
+        own = self._drawn(rng, max(wanted - len(shared), LEAST_OWN))
+        least = len(shared) + LEAST_OWN
+        return Prompt(self._exact(np.concatenate((shared, own)), tokens, rng, least), tokens, hashes[0])
 
     def text(self, tokens: int, purpose: str, *members: int) -> Prompt:
         """A prompt of its own for ``purpose`` (a turn, a probe), without the template's share of tokens."""
@@ -71,29 +71,29 @@ class Prompts:
         """
         return replace(self, size=learnt(self.material, self.seed, self.salt, send, form))
 
-    def _shared(self, hashes: Sequence[int], block_tokens: int) -> list[int]:
+    def _shared(self, hashes: Sequence[int], block_tokens: int) -> Units:
         """The units of a chain of blocks; a chained hash has one place, so its length is the same."""
         per_block = block_tokens / self.size.per_unit
         ends = [round(per_block * blocks) for blocks in range(len(hashes) + 1)]
-        draw = self.seed, self.salt, self.material.size
-        blocks = [block(*draw, name, ends[at + 1] - ends[at]) for at, name in enumerate(hashes)]
-        units: list[int] = np.concatenate(blocks).tolist()
-        return units
+        draw = self.seed, self.salt if self.shared_salt is None else self.shared_salt, self.material.size
+        return np.concatenate([block(*draw, name, ends[at + 1] - ends[at]) for at, name in enumerate(hashes)])
 
-    def _drawn(self, rng: np.random.Generator, count: int) -> list[int]:
-        drawn: list[int] = rng.integers(0, self.material.size, count).tolist()
-        return drawn
+    def _drawn(self, rng: np.random.Generator, count: int) -> Units:
+        return rng.integers(0, self.material.size, count)
 
-    def _exact(self, units: list[int], tokens: int, rng: np.random.Generator) -> str | tuple[int, ...]:
-        """The content of ``units``; where a tokenizer counts, words at the end are added or dropped to fit."""
+    def _exact(self, units: Units, tokens: int, rng: np.random.Generator, least: int) -> str | tuple[int, ...]:
+        """The content of ``units``; where a tokenizer counts, words at the end are added or dropped to fit.
+
+        ``least`` units stay.
+        """
         if self.counted is None or isinstance(self.material, TokenIds):
             return self.material.joined(units)
         found = self.material.joined(units)
         for _ in range(CORRECTIONS):
             off = round(tokens - self.size.template) - self.counted(found)
-            if off == 0 or (off < 0 and len(units) + off < 1):
+            if off == 0 or (off < 0 and len(units) <= least):
                 break
-            units = units[:off] if off < 0 else units + self._drawn(rng, off)
+            units = units[: max(len(units) + off, least)] if off < 0 else np.append(units, self._drawn(rng, off))
             found = self.material.joined(units)
         return found
 
@@ -101,4 +101,4 @@ class Prompts:
 @lru_cache(CACHED_BLOCKS)
 def block(seed: int, salt: int, size: int, name: int, count: int) -> Units:
     """The ``count`` units of the shared block ``name``."""
-    return stream(seed, "shared text", salt, name).integers(0, size, count, np.uint32)
+    return stream(seed, "shared text", salt, name).integers(0, size, count)

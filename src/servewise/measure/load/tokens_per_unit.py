@@ -83,6 +83,6 @@ def line(probes: tuple[tuple[int, int], ...]) -> TokensPerUnit:
 
 
 def _probe(material: Material, seed: int, salt: int, form: Form, serial: int, units: int) -> Ask:
-    drawn = stream(seed, "probe text", salt, serial).integers(0, material.size, units).tolist()
+    drawn = stream(seed, "probe text", salt, serial).integers(0, material.size, units)
     body = form.body(Prompt(material.joined(drawn)), 1)
     return Ask(serial=serial, body=body, output_tokens=1, streamed=form.streamed)

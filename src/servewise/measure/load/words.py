@@ -10,6 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 FILE = Path(__file__).with_name("words.txt")
 
 
@@ -17,3 +20,15 @@ FILE = Path(__file__).with_name("words.txt")
 def words() -> tuple[str, ...]:
     """The words, each once."""
     return tuple(FILE.read_text("ascii").split())
+
+
+def text_of(places: NDArray[np.integer]) -> str:
+    """The words at ``places`` with single spaces between: rows of a table of bytes, without their padding."""
+    padded: bytes = _table()[places].tobytes()
+    return padded.translate(None, b"\0")[1:].decode("ascii")
+
+
+@lru_cache(1)
+def _table() -> NDArray[np.bytes_]:
+    """Each word with a space before it, padded to the longest."""
+    return np.array([f" {word}" for word in words()], np.bytes_)
