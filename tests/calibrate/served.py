@@ -7,6 +7,8 @@ from random import Random
 from tests.steptime.known import accelerator, deployed, llama
 
 from servewise.batching.policies import Continuous
+from servewise.conditions import Conditions
+from servewise.records.run_directory import RunRecord
 from servewise.simulate.arrivals import ClosedArrivals
 from servewise.simulate.run import Run, simulate
 from servewise.steptime.server_coefficients import ServerCoefficients
@@ -42,3 +44,40 @@ def closed_run(streams: int, count: int, seed: int, truth: ServerCoefficients = 
     for place in range(len(run.steps)):
         run.steps.seconds[place] *= rng.lognormvariate(0.0, noise)
     return run
+
+
+def recorded(
+    streams: int | None,
+    count: int,
+    seed: int,
+    *,
+    truth: ServerCoefficients = TRUTH,
+    prompts: tuple[int, int] = (20, 600),
+    rate_per_s: float = 4.0,
+    noise: float = 0.0,
+) -> RunRecord:
+    """A measured run as a client keeps it: a closed loop of that many streams, or open at a rate; no steps.
+
+    ``noise``: each request's first token and end are late by their own factor of the latency.
+    """
+    rng = Random(seed)
+    asked = requests_of(count, seed, prompts)
+    clock = ServerRoofline(WHERE, truth)
+    if streams is None:
+        at_s = 0.0
+        for place, each in enumerate(asked):
+            asked[place] = each._replace(arrival_s=at_s)
+            at_s += rng.expovariate(rate_per_s)
+        run = simulate(asked, POLICY, clock)
+    else:
+        run = simulate(ClosedArrivals(iter(asked), streams, 0.001), POLICY, clock)
+    columns = run.requests
+    for row in range(len(columns)):
+        first, sent = columns.first_token_s[row], columns.sent_s[row]
+        slow = rng.lognormvariate(0.0, noise)
+        columns.first_token_s[row] = sent + (first - sent) * slow
+        columns.end_s[row] = sent + (columns.end_s[row] - sent) * slow
+    details = {"concurrency": streams, "rate_per_s": None if streams else rate_per_s}
+    load = f"{streams} streams" if streams else f"{rate_per_s:g} requests/s"
+    conditions = Conditions(hardware="1 x a CPU", load=load, lengths="varied", precision="bf16")
+    return RunRecord(kind="measured", conditions=conditions, requests=columns, details=details)

@@ -103,3 +103,20 @@ def test_cached_prefix_tokens_are_not_computed_again() -> None:
 
     assert list(run.requests.cached_tokens) == [0, 48]
     assert list(run.steps.prefill_tokens) == [64, 16]
+
+
+def test_a_request_s_time_outside_of_steps_reaches_the_client() -> None:
+    """An estimator with ``request_s`` delays first tokens and ends by it, no step; users send later."""
+
+    class Far(UnitStep):
+        request_s = 0.5
+
+    requests = [Request(each, 0.0, 4, 3, ()) for each in range(4)]
+    near = simulate(ClosedArrivals(iter(requests), 2), Continuous(max_sequences=2), UnitStep())
+    far = simulate(ClosedArrivals(iter(requests), 2), Continuous(max_sequences=2), Far())
+
+    assert list(near.requests.first_token_s) == [1.0, 1.0, 4.0, 4.0]
+    assert list(far.requests.first_token_s) == [1.5, 1.5, 5.0, 5.0]
+    assert list(far.requests.sent_s) == [0.0, 0.0, 3.5, 3.5]
+    assert list(far.requests.end_s) == [3.5, 3.5, 7.0, 7.0]
+    assert list(far.steps.seconds) == list(near.steps.seconds)

@@ -12,11 +12,15 @@ from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import finite, whole
+from servewise.ask.serving import WINDOW_S, PolicyOptions, capacity_for_serving, describe, policy_named
 from servewise.atomic import replace_whole
+from servewise.batching.policies import Policy
+from servewise.calibrate.by_requests import calibrate_on_requests
 from servewise.calibrate.by_steps import StepRun, calibrate_on_steps
 from servewise.calibrate.calibrated import Calibrated
 from servewise.calibrate.holdout import Holdout
 from servewise.calibrate.observed_steps import observed_steps
+from servewise.calibrate.replay import Served, replay_of
 from servewise.caveats import Caveat, unique
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
@@ -40,14 +44,22 @@ def calibrate(
     *,
     holdout: float = HOLDOUT,
     output: str | Path | None = None,
+    policy: str = "continuous",
+    slots: int | None = None,
+    window: float = WINDOW_S,
+    reserve: bool = False,
+    chunked: bool = True,
     seed: int = 0,
     **options: Unpack[Options],
 ) -> Answer:
     """Fit the coefficients of a server to ``runs`` of it: run directories, or folders that hold some.
 
-    Runs with step records are fitted to those. ``holdout`` is the share of each run's time that is kept out of the fit
-    (0 to 0.5). ``output``: the TOML file that predicting commands take as ``estimator``. Coefficients that the runs
-    cannot tell are null, with what to measure next.
+    Runs that all hold step records are fitted to those, others to their requests, replayed through the simulator: then
+    ``policy``, ``slots``, ``window``, ``reserve``, ``chunked`` and the limits in ``options`` say how the server
+    batches, as in ``simulate`` (llama.cpp: ``slots`` as its --parallel, ``max_batched_tokens`` as its --batch-size;
+    vLLM: --max-num-seqs, --max-num-batched-tokens). ``holdout`` is the share of each run's time that is kept out of
+    the fit (0 to 0.5). ``output``: the TOML file that predicting commands take as ``estimator``. Coefficients that the
+    runs cannot tell are null, with what to measure next.
     """
     deployment = deploy(model, accelerator, **options)
     share = finite(holdout, "holdout")
@@ -55,9 +67,16 @@ def calibrate(
         raise InputError(f"must be from 0 to {MOST_HOLDOUT}, not {holdout!r}", where="holdout")
     target = None if output is None else _target(Path(output))
     whole(seed, "seed", least=0)
+    choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked)
+    batching = policy_named(policy, deployment, choices)
     known = runs_in(runs)
-    found = _on_steps(deployment, known, Holdout(share), seed)
-    calibration = calibration_of(deployment, found, known)
+    if all(record.steps is not None and len(record.steps) for _, record in known):
+        found = _on_steps(deployment, known, Holdout(share), seed)
+        policies = tuple(dict.fromkeys(record.conditions.policy or "" for _, record in known))
+    else:
+        found = _on_requests(deployment, batching, known, Holdout(share), seed)
+        policies = (describe(batching),)
+    calibration = calibration_of(deployment, found, [path.name for path, _ in known], policies)
     if target is not None:
         _write(target, calibration_toml(calibration))
     return Answer(
@@ -96,11 +115,6 @@ def _directories(path: Path) -> list[Path]:
 def _on_steps(
     deployment: Deployment, known: Sequence[tuple[Path, RunRecord]], holdout: Holdout, seed: int
 ) -> Calibrated:
-    lacking = [str(path) for path, record in known if record.steps is None or not len(record.steps)]
-    if lacking:
-        raise InputError(
-            "holds no step records", where=lacking[0], hint="give runs of the own engine or simulated ones"
-        )
     window = deployment.model.read_window_tokens
     runs, dropped = [], 0
     for path, record in known:
@@ -111,6 +125,16 @@ def _on_steps(
     return calibrate_on_steps(deployment, runs, holdout, dropped=dropped, seed=seed)
 
 
+def _on_requests(
+    deployment: Deployment, policy: Policy, known: Sequence[tuple[Path, RunRecord]], holdout: Holdout, seed: int
+) -> Calibrated:
+    capacity = capacity_for_serving(deployment)
+    served = Served(policy=policy, blocks=capacity.blocks, block_tokens=capacity.block_tokens)
+    replays = [replay_of(record, _named(path, record, known)) for path, record in known]
+    lost = sum(len(record.requests) for _, record in known) - sum(len(each.judged) for each in replays)
+    return calibrate_on_requests(deployment, served, replays, holdout, dropped=lost, seed=seed)
+
+
 def _named(path: Path, record: RunRecord, known: Sequence[tuple[Path, RunRecord]]) -> str:
     """The run by its load, with its folder where several have the same."""
     load = record.conditions.load
@@ -118,7 +142,9 @@ def _named(path: Path, record: RunRecord, known: Sequence[tuple[Path, RunRecord]
     return f"{load} ({path.name})" if alike else load
 
 
-def calibration_of(deployment: Deployment, found: Calibrated, known: Sequence[tuple[Path, RunRecord]]) -> Calibration:
+def calibration_of(
+    deployment: Deployment, found: Calibrated, runs: Sequence[str], policies: Sequence[str]
+) -> Calibration:
     """What the file is to hold."""
     errors = {
         "train_median": found.train.median,
@@ -130,9 +156,9 @@ def calibration_of(deployment: Deployment, found: Calibrated, known: Sequence[tu
         setting=setting_of(deployment),
         fitted=found.told.fitted,
         assumed=found.told.assumed,
-        policy="; ".join(dict.fromkeys(record.conditions.policy or "" for _, record in known)),
+        policy="; ".join(policies),
         source=found.source,
-        runs=tuple(path.name for path, _ in known),
+        runs=tuple(runs),
         measured=datetime.now(UTC).strftime("%Y-%m-%d"),
         version=__version__,
         errors={name: value for name, value in errors.items() if isfinite(value)},

@@ -15,7 +15,7 @@ from servewise.steptime.server_coefficients import BOUNDS, COEFFICIENTS, EFFICIE
 
 Floats = NDArray[np.float64]
 EFFICIENCY_SPREAD = 1.5  # before any data: within a factor 20 of the usual
-OVERHEAD_SPREADS = {"step_s": 0.5, "sequence_s": 0.1, "request_s": 1.0}  # in usual steps
+OVERHEAD_SPREADS = {"step_s": 0.5, "sequence_s": 0.1}  # in usual steps
 RAMP_SPREAD = 8.0  # half of the efficiency at 64 rows
 
 
@@ -24,11 +24,13 @@ class Coordinates:
     """All coefficients as a vector, with what is believed of them before any data: N(``usual``, ``spreads``²).
 
     An efficiency e is log(1 / e), from 0; seconds are in units of ``unit_s`` (a usual step); ``ramp_tokens`` is its
-    square root, since times grow with that. The belief is wide: it decides only what the data leave open.
+    square root, since times grow with that. ``request_spread_s`` is how long a request may take outside of steps. The
+    belief is wide: it decides only what the data leave open.
     """
 
     usual: ServerCoefficients
     unit_s: float
+    request_spread_s: float = 1.0
 
     def vector(self, coefficients: ServerCoefficients) -> Floats:
         """The vector of ``coefficients``."""
@@ -64,7 +66,8 @@ class Coordinates:
     @property
     def spreads(self) -> Floats:
         """The belief's standard deviations."""
-        spreads = OVERHEAD_SPREADS | {"ramp_tokens": RAMP_SPREAD} | dict.fromkeys(EFFICIENCIES, EFFICIENCY_SPREAD)
+        spreads = OVERHEAD_SPREADS | {"ramp_tokens": RAMP_SPREAD, "request_s": self.request_spread_s / self.unit_s}
+        spreads |= dict.fromkeys(EFFICIENCIES, EFFICIENCY_SPREAD)
         return np.array([spreads[name] for name in COEFFICIENTS])
 
     def interval(self, name: str, places: Sequence[float]) -> tuple[float, float]:

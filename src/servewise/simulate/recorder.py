@@ -26,10 +26,12 @@ class TimedSequence(Sequence):
 class Recorder:
     """The request and step records of one run, as they grow.
 
-    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column.
+    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column. Tokens
+    are seen by the client ``outside_s`` after the step that made them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outside_s: float = 0.0) -> None:
+        self._outside_s = outside_s
         self._requests = RequestColumns()
         self._steps = StepColumns()
         self._request_rows: list[tuple[float, ...]] = []
@@ -38,15 +40,15 @@ class Recorder:
 
     def ended(self, sequence: TimedSequence, now_s: float, status: int = COMPLETED) -> None:
         """A request reached its end, or the run did (then ``now_s`` is NaN)."""
-        arrival_s = sequence.arrival_s
+        arrival_s, outside_s = sequence.arrival_s, self._outside_s
         self._request_rows.append(
             (
                 sequence.serial,
                 arrival_s,
                 arrival_s,
                 sequence.admitted_s,
-                sequence.first_token_s,
-                now_s,
+                sequence.first_token_s + outside_s,
+                now_s + outside_s,
                 sequence.prompt_tokens,
                 sequence.first_cached_tokens or 0,
                 sequence.generated,

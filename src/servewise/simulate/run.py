@@ -3,7 +3,8 @@
 Between two events (an arrival that could join, an end, a prompt chunk, the block pool running dry, a window filling
 up) the batch does not change, so all those steps are one jump in closed form. It gives what stepping one by one
 gives; a property test holds the two equal. Simultaneous events: arrivals at a step's end count as there before the
-next step is planned; sequences end in the order (step, serial).
+next step is planned; sequences end in the order (step, serial). An estimator may know a time ``request_s`` that each
+request takes outside of steps (``ServerCoefficients``): its tokens reach the client so much later.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class EventCore:
         self, source: Arrivals, batcher: Batcher, estimator: Estimator, longest_jump: int | None = None
     ) -> None:
         self.now_s = 0.0
-        self.recorder = Recorder()
+        self._outside_s = float(getattr(estimator, "request_s", 0.0))  # a request's time outside of all steps
+        self.recorder = Recorder(self._outside_s)
         self._source = source
         self._batcher = batcher
         self._seconds = estimator.seconds
@@ -185,7 +187,8 @@ class EventCore:
 
     def _end(self, ended: list[Sequence]) -> None:
         now_s, record, answer = self.now_s, self.recorder.ended, self._source.ended
+        told_s = now_s + self._outside_s
         for sequence in ended:
             record(sequence, now_s)  # type: ignore[arg-type]  # the core adds only TimedSequences
-            answer(now_s)
+            answer(told_s)
         self._ended += len(ended)
