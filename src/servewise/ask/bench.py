@@ -27,7 +27,7 @@ from servewise.measure.bench.details import early_end
 from servewise.measure.bench.enough import MOST
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
-from servewise.measure.bench.probing import probe
+from servewise.measure.bench.probing import patiently, probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
 from servewise.measure.drive.crew import Crew
@@ -172,7 +172,7 @@ class _Bench:
         return send
 
     def _send(self, ask: Ask) -> Exchange:
-        return send_one(ask, self.target)
+        return patiently(lambda each: send_one(each, self.target), ask)
 
     def _fetch(self, path: str) -> bytes:
         return get(self.target, path)

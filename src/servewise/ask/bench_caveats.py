@@ -11,6 +11,7 @@ from servewise.caveats import Caveat
 from servewise.measure.bench.enough import enough, half_widths
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.saturated import client_saturated
+from servewise.measure.self_test.kept import beyond_self_test
 
 SHORT_RUN = 0.2  # of the window: an e2e p95 above it leaves edges that weigh
 FEWEST = 20  # completed requests in a window below which there is no interval
@@ -31,6 +32,7 @@ def _of(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
     for run in runs:
         tokens = run.summary.output_tokens_per_s / run.summary.requests_per_s if run.summary.requests_per_s else 1.0
         yield from client_saturated(run.summary, run.sending, kernel=run.tally.kernel_stamped, tokens=tokens)
+        yield from beyond_self_test(run.sending.most_open, run.summary.output_tokens_per_s)
         yield from _window(run)
         if run.condition.is_open:
             yield from arrivals_of(run, asked.load, asked.options.seed).caveats

@@ -12,14 +12,15 @@ from servewise.cli.quantities import DURATION, PER_S, SHARE, WHOLE, Several
 from servewise.cli.showing import Show, answering
 from servewise.errors import InputError
 
+NEEDED = ("model", "hardware", "precision")
 ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
 
 
 @click.command("bench")
-@click.argument("url")
-@click.option("--model", required=True, metavar="NAME", help="As the server calls it.")
-@click.option("--hardware", required=True, metavar="TEXT", help="On what it runs: every figure carries it.")
-@click.option("--precision", required=True, metavar="P", help="Of weights and KV cache, e.g. bf16 or Q4_K_M.")
+@click.argument("url", required=False)
+@click.option("--model", metavar="NAME", help="As the server calls it.  [required]")
+@click.option("--hardware", metavar="TEXT", help="On what it runs: every figure carries it.  [required]")
+@click.option("--precision", metavar="P", help="Of weights and KV cache, e.g. bf16 or Q4_K_M.  [required]")
 @click.option("--engine", metavar="TEXT", help="Name and version; default: what its metrics tell.")
 @click.option("--concurrency", type=Several(WHOLE), metavar="N,...", help="Closed loop of so many streams.  [1,8,32]")
 @click.option("--rate", type=Several(PER_S), metavar="R,...", help="Open loop, requests/s.")
@@ -63,20 +64,43 @@ ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
 @click.option("--first-token-timeout", type=DURATION, metavar="S", help="Of its first byte.  [5min]")
 @click.option("--run-dir", metavar="D", help="Keep every request's record in this folder, as they end.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of lengths, arrivals, texts and order.")
+@click.option("--self-test", is_flag=True, help="No URL: how wrong are this client's own times on this machine?")
 @answering
-def command(show: Show, *, url: str, **options: Any) -> int:
+def command(show: Show, *, url: str | None, self_test: bool, **options: Any) -> int:
     """Measure the server at URL: latencies, throughput and goodput by load, with conditions and intervals.
 
     Any OpenAI-compatible server: vLLM, SGLang, llama.cpp, TGI, hosted ones. Needs servewise[measure].
     """
     if any(find_spec(name) is None for name in ("httptools", "orjson")):
         raise InputError("the load client is not installed", where="bench", hint="pip install 'servewise[measure]'")
+    if self_test:
+        return _self_test(show, url, options["concurrency"], options["workers"])
+    _need(url=url, **{name: options[name] for name in NEEDED})
     from servewise.ask.bench import bench
     from servewise.ask.bench_options import BenchOptions
 
     with progress_bar("measuring") as progress:
-        found = bench(url, BenchOptions(**options), progress=progress)
+        found = bench(str(url), BenchOptions(**options), progress=progress)
     show(found.answer)
     if found.ended != "whole":
         click.echo(f"servewise: {found.reason}; what ended before is above", err=True)
     return ENDED[found.ended]
+
+
+def _need(**given: Any) -> None:
+    """What may only be left out for --self-test."""
+    for name, value in given.items():
+        if value is None:
+            what = "argument 'URL'" if name == "url" else f"option '--{name}'"
+            raise click.UsageError(f"missing {what}", click.get_current_context())
+
+
+def _self_test(show: Show, url: str | None, streams: tuple[int, ...] | None, workers: int) -> int:
+    """The client against its own stand-in server."""
+    if url is not None:
+        raise click.UsageError("the self-test starts a server of its own: leave URL out", click.get_current_context())
+    from servewise.ask.self_test import STREAMS, self_test
+
+    with progress_bar("testing the client") as progress:
+        show(self_test(streams or STREAMS, workers=workers, progress=progress))
+    return 0

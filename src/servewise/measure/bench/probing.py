@@ -39,7 +39,7 @@ def probe(target: Target, form: Form, send: Send, fetch: Callable[[str], bytes])
     """
     found = None
     for each in _simpler(form):
-        found = _patiently(send, _ask(each))
+        found = send(_ask(each))
         if found.outcome is Outcome.COMPLETED:
             return Probed(each, found, (*_left_out(form, each), *_pieces(found, each)))
         if found.outcome is not Outcome.CLIENT_ERROR:
@@ -73,8 +73,8 @@ def _ask(form: Form) -> Ask:
     return Ask(serial=0, body=body, output_tokens=TOKENS, streamed=form.streamed)
 
 
-def _patiently(send: Send, ask: Ask) -> Exchange:
-    """The answer, after the waits that a rate limit asks for."""
+def patiently(send: Send, ask: Ask) -> Exchange:
+    """The answer to ``ask``, after the waits that a rate limit asks for (up to a minute each, three at most)."""
     found = send(ask)
     for _ in range(TRIES - 1):
         wait_s = 1.0 if found.retry_after_s is None else found.retry_after_s
