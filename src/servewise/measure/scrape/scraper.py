@@ -20,13 +20,13 @@ class Scraper:
     """Samples while it is entered. ``fetch`` brings the page (it may block, and fail); ``timeline`` grows.
 
     A server without metrics costs one request: then nothing more is asked, and ``reason`` says why. A page that fails
-    later is counted, and asked for again.
+    later is counted, and asked for again. Times count from when it was made, or from ``count_from``.
     """
 
-    def __init__(self, fetch: Fetch, start_s: float, every_s: float = EVERY_S) -> None:
+    def __init__(self, fetch: Fetch, every_s: float = EVERY_S) -> None:
         self.timeline = Timeline()
         self.reason = ""
-        self._fetch, self._start_s, self._every_s = fetch, start_s, every_s
+        self._fetch, self._start_s, self._every_s = fetch, time.monotonic(), every_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
@@ -42,6 +42,12 @@ class Scraper:
         if self._thread.is_alive():
             self._thread.join()
             self._sample()
+
+    def count_from(self, start_s: float) -> None:
+        """Times count from ``start_s`` on the monotonic clock, also those of the samples before it (below 0)."""
+        earlier = start_s - self._start_s
+        self._start_s = start_s
+        self.timeline.time_s = [each - earlier for each in self.timeline.time_s]
 
     def _run(self) -> None:
         due = time.monotonic() + self._every_s
