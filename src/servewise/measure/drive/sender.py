@@ -18,7 +18,7 @@ from servewise.measure.schedule import Due, Schedule
 from servewise.measure.target import Target
 from servewise.measure.wire.addresses import addresses_of
 from servewise.measure.wire.connection import READ_BYTES, Address
-from servewise.measure.wire.poller import READ, WRITE, Poller
+from servewise.measure.wire.poller import ERROR, READ, WRITE, Poller
 from servewise.measure.wire.request_bytes import request_writer
 from servewise.measure.wire.run_clock import RunClock
 from servewise.measure.wire.stamping import ANCILLARY_BYTES
@@ -152,8 +152,12 @@ class Sender:
             return
         trip, sent_s = lane.trip, self.now()
         assert trip is not None
+        left_ns = lane.connection.departed_ns()
+        if left_ns is not None:
+            sent_s = min(sent_s, max(trip.began_s, (left_ns - self._clock.zero_ns) * 1e-9))
         trip.sent_s = trip.heard_s = sent_s
-        self.own_error.lateness_s.append(sent_s - trip.due.scheduled_s)
+        ready_s = trip.due.scheduled_s if trip.due.ready_s is None else trip.due.ready_s
+        self.own_error.lateness_s.append(sent_s - ready_s)
         if lane.phase is not Phase.READING:
             self._poller.modify(lane.fd, READ)
             lane.phase = Phase.READING
@@ -161,10 +165,12 @@ class Sender:
     def _read_all(self, ready: list[tuple[int, int]], zero_ns: int) -> None:
         """The hot path: from each ready socket the bytes and their stamp are put aside."""
         lanes, start_s, to_parse = self._lanes, self._start_s, self._to_parse
-        for fd, _ in ready:
+        for fd, mask in ready:
             lane = lanes.get(fd)
             if lane is None:
                 continue
+            if mask & ERROR:
+                self._left(lane, zero_ns)
             if lane.phase is not Phase.READING:
                 self._step(lane)
                 continue
@@ -189,6 +195,12 @@ class Sender:
             if not trip.queued and trip.wants_parsing(data):
                 trip.queued = True
                 to_parse.append(trip)
+
+    def _left(self, lane: Lane, zero_ns: int) -> None:
+        """The error queue says when the request left, later than the send returned (a real network device)."""
+        left_ns, trip = lane.connection.departed_ns(), lane.trip
+        if left_ns is not None and trip is not None and trip.heard_s == trip.sent_s:
+            trip.sent_s = trip.heard_s = max(trip.sent_s, (left_ns - zero_ns) * 1e-9)
 
     def _step(self, lane: Lane) -> None:
         """A socket that is not being read is ready for its next step."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import socket
-import ssl
 
 from servewise.measure.wire import stamping
 from servewise.measure.wire.tls import Tls
@@ -42,7 +42,7 @@ class Connection:
         """Called when the socket became writable: raises what went wrong; begins the TLS handshake."""
         code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
-            raise OSError(code, _text(code))
+            raise OSError(code, os.strerror(code))
         if self._tls:
             self.shake_hands(b"")
 
@@ -78,6 +78,10 @@ class Connection:
             self._outgoing = self._outgoing[sent:]
         return True
 
+    def departed_ns(self) -> int | None:
+        """Wall-clock time [ns] at which what was sent last had left; None where it is not known (yet)."""
+        return stamping.departure_ns(self.sock) if self.stamped else None
+
     def receive(self) -> tuple[bytes, stamping.Ancillary]:
         """The bytes that have come, as they came, with the kernel's stamp of the last; empty at the end."""
         data, ancillary, _, _ = self.reader(READ_BYTES, stamping.ANCILLARY_BYTES)
@@ -93,12 +97,3 @@ class Connection:
         self.sock.close()
 
 
-def _text(code: int) -> str:
-    import os
-
-    return os.strerror(code)
-
-
-def is_tls_fault(error: OSError) -> bool:
-    """Whether TLS itself failed, not the connection below it."""
-    return isinstance(error, ssl.SSLError)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 READ, WRITE = 0x001, 0x004  # POLLIN and POLLOUT; EPOLLIN and EPOLLOUT have the same values
-GONE = 0x010 | 0x008  # POLLHUP and POLLERR
+ERROR = 0x008  # POLLERR; a time stamp in the error queue shows so too
 SPIN_S = 100e-6
 COARSE_S = 2e-3
 MOST_AT_ONCE = 64  # so that a due request waits for few reads

@@ -1,0 +1,44 @@
+"""Several processes send a schedule's asks, where one would not keep up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from servewise.measure.drive.crew import Crew
+from servewise.measure.drive.drive import DRAIN_S
+from servewise.measure.exchange import Exchange
+from servewise.measure.schedule import Schedule
+from servewise.measure.sending import Sending
+from servewise.measure.target import Target
+
+
+def drive_many(
+    schedule: Schedule,
+    target: Target,
+    *,
+    workers: int,
+    start_s: float,
+    on_end: Callable[[Exchange], None],
+    until_s: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    keep_text: bool = False,
+    keep_logprobs: bool = False,
+    drain_s: float = DRAIN_S,
+) -> Sending:
+    """``drive`` over ``workers`` processes that are started for it; a ``Crew`` keeps them for several runs.
+
+    They take a fraction of a second to start: ``start_s`` should lie beyond that (a start that has passed is noted).
+    RunFailed when one dies; an interrupt ends all, hands over what they had and goes on as the interrupt.
+    """
+    with Crew(workers) as crew:
+        return crew.drive(
+            schedule,
+            target,
+            start_s=start_s,
+            on_end=on_end,
+            until_s=until_s,
+            stop=stop,
+            keep_text=keep_text,
+            keep_logprobs=keep_logprobs,
+            drain_s=drain_s,
+        )
