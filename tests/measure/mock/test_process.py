@@ -5,12 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from servewise.errors import RunFailed
+from servewise.errors import InputError, RunFailed
 from servewise.measure.mock.fault import Fault
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.process import RunningMock, running_mock
@@ -174,3 +178,69 @@ def test_it_ends_when_its_user_fails() -> None:
         server.kill()
         with pytest.raises(RunFailed):
             server.forget()
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    """When its user is killed, the stand-in server ends by itself: no process is left behind."""
+    code = """if True:
+        import os, signal
+        from servewise.measure.mock.process import running_mock
+        with running_mock() as server:
+            print(server.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    user = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    pid = int(user.stdout)
+    until = time.monotonic() + 20
+    while runs(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not runs(pid)
+
+
+def runs(pid: int) -> bool:
+    """Whether the process still runs (one that is dead and not yet waited for does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_over_ipv6() -> None:
+    """It listens on IPv6's loopback too, where the machine has it."""
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6")
+    try:
+        with running_mock(MockPlan(host="::1")) as server:
+            assert "[::1]" in server.url
+            socket.create_connection(("::1", server.port), timeout=5).close()
+    except RunFailed:
+        pytest.skip("no IPv6 loopback")
+
+
+def test_plans_without_meaning_are_refused() -> None:
+    """Negative times, shares over 1 and answers without a token are wrong input, said before anything starts."""
+    for wrong in (
+        {"first_s": (0.3, 0.2)},
+        {"gap_s": -1.0},
+        {"fault_share": 1.5},
+        {"tokens": 0},
+        {"slots": 0},
+        {"first_table_s": (float("nan"),)},
+    ):
+        with pytest.raises(InputError):
+            MockPlan(**wrong)
+
+
+def test_a_slow_reader_holds_nobody_up(mock: RunningMock) -> None:
+    """A client that does not read its answer delays no other: what its socket does not take waits for it alone."""
+    body = {"model": "mock", "max_tokens": 4, "stream": True, "user": "slow"}
+    body["messages"] = [{"role": "user", "content": "a"}]
+    data = json.dumps(body).encode()
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", mock.port))
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nx-mock: endless-event\r\ncontent-length: %d\r\n\r\n"
+        slow.sendall(head % len(data) + data)
+        assert slow.recv(64).startswith(b"HTTP/1.1 200")
+        assert post(mock)[0] == 200
+        assert mock.log().by_user()["slow"].ended in ("open", "whole", "cut")
