@@ -9,11 +9,11 @@ from tests.measure.load.driving import driven, taking, text_of
 
 from servewise.errors import InputError
 from servewise.measure.load.bodies import Form
-from servewise.measure.load.prompt import Prompt
+from servewise.measure.load.prompt import Prompt, TokenIds
 from servewise.measure.load.prompt_file import FilePrompt
 from servewise.measure.load.prompts import Prompts
 from servewise.measure.load.retry import RetryRule, RetrySchedule
-from servewise.measure.load.wanted import LoadWanted, schedule_for
+from servewise.measure.load.wanted import Conversations, LoadWanted, schedule_for
 from servewise.workload.lengths import Fixed
 from servewise.workload.load import load_workload
 from servewise.workload.prefix import SharedPrefix
@@ -108,6 +108,30 @@ def test_wrong_wishes_are_one_line(more: dict[str, Any], how: dict[str, Any], sa
     """Each says what is wrong."""
     with pytest.raises(InputError, match=says):
         schedule_for(small(**more), Prompts(seed=1), FORM, seed=1, **how)
+
+
+def test_what_the_endpoint_does_not_take_is_refused_before_the_run() -> None:
+    """Token ids for a chat, messages for completions, ids in a conversation: known when the schedule is made."""
+    ids, messages = FilePrompt(Prompt((1, 2))), FilePrompt(Prompt(({"role": "user", "content": "a"},)))
+    chat, made = Form(model="m", api="chat"), Prompts(seed=1, material=TokenIds())
+    talk = Conversations(Fixed(2), Fixed(2))
+    with pytest.raises(InputError, match="completions endpoint"):
+        schedule_for(small(), made, chat, seed=1, concurrency=1)
+    with pytest.raises(InputError, match="completions endpoint"):
+        schedule_for(small(file_prompts=(ids,)), Prompts(seed=1), chat, seed=1, concurrency=1)
+    with pytest.raises(InputError, match="chat endpoint"):
+        schedule_for(small(file_prompts=(messages,)), Prompts(seed=1), FORM, seed=1, concurrency=1)
+    with pytest.raises(InputError, match="conversation"):
+        schedule_for(small(conversations=talk), made, FORM, seed=1, concurrency=1)
+    with pytest.raises(InputError, match="conversation"):
+        schedule_for(small(conversations=talk, file_prompts=(ids,)), Prompts(seed=1), FORM, seed=1, concurrency=1)
+
+
+def test_a_prompt_longer_than_any_model_is_one_line() -> None:
+    """Lengths without a cap do not end in an exhausted memory."""
+    schedule = schedule_for(small(input_tokens=Fixed(10**8)), Prompts(seed=1), FORM, seed=1, concurrency=1)
+    with pytest.raises(InputError, match="cap"):
+        schedule.next_due_s()
 
 
 def test_a_file_of_prompts_has_no_prefix_made_for_it() -> None:

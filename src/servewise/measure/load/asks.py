@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from servewise.measure.ask import Ask
 from servewise.measure.load.bodies import Form
-from servewise.measure.load.prompt import Prompt
+from servewise.measure.load.prompt import Prompt, TokenIds
 from servewise.measure.load.prompts import Prompts
 from servewise.workload.request import Request
 
@@ -19,6 +19,10 @@ class MadeAsks:
     prompts: Prompts
     form: Form
     block_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prompts.material, TokenIds):
+            self.form.check(Prompt((0,)))
 
     def __call__(self, request: Request) -> Ask:
         """The ask of ``request``."""

@@ -50,14 +50,19 @@ class Form:
         kept = {name: value for name, value in fields.items() if value is not None}
         return json.dumps(kept, separators=(",", ":")).encode("ascii")
 
+    def check(self, prompt: Prompt) -> None:
+        """Raise InputError where the endpoint does not take such a prompt."""
+        if self.api == "chat" and prompt.is_ids:
+            raise InputError("token ids need the completions endpoint", where="prompts", hint="use the completions API")
+        if self.api == "completions" and isinstance(prompt.content, tuple) and not prompt.is_ids:
+            raise InputError("messages need the chat endpoint", where="prompts", hint="give each line a prompt")
+
     def _prompt(self, prompt: Prompt) -> dict[str, Any]:
-        if self.api == "chat":
-            return {"messages": _messages(prompt)}
-        if isinstance(prompt.content, tuple) and not prompt.is_ids:
-            raise InputError(
-                "messages need the chat endpoint", where="prompts", hint="give prompt in place of messages"
-            )
-        return {"prompt": prompt.content}
+        self.check(prompt)
+        if self.api == "completions":
+            return {"prompt": prompt.content}
+        is_text = isinstance(prompt.content, str)
+        return {"messages": [{"role": "user", "content": prompt.content}] if is_text else prompt.content}
 
     def _fixed(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"model": self.model, "temperature": self.temperature, "seed": self.seed}
@@ -80,14 +85,6 @@ OWN_HINTS = {
     "prompt": "give a file of prompts",
     "stream": "ask for answers without a stream",
 }
-
-
-def _messages(prompt: Prompt) -> list[Any]:
-    if prompt.is_ids:
-        raise InputError("token ids need the completions endpoint", where="prompts", hint="use the completions API")
-    if isinstance(prompt.content, str):
-        return [{"role": "user", "content": prompt.content}]
-    return list(prompt.content)
 
 
 def parsed_extra(text: str) -> dict[str, Any]:

@@ -26,13 +26,21 @@ class ClosedSchedule:
     """
 
     def __init__(
-        self, supply: Supply, concurrency: int, *, thinking: Thinking = NO_THINKING, stagger_s: float = 0.0
+        self,
+        supply: Supply,
+        concurrency: int,
+        *,
+        thinking: Thinking = NO_THINKING,
+        stagger_s: float = 0.0,
+        users: range | None = None,
     ) -> None:
-        users = checks.tokens(concurrency, "the concurrency")
+        """``users``: those of the loop that are here, where others have the rest."""
+        self._concurrency = checks.tokens(concurrency, "the concurrency")
         if not 0 <= stagger_s <= checks.MAX_SECONDS:
             raise InputError(f"users begin within a time from 0, not {stagger_s:g} s", where="stagger")
-        self._supply, self._thinking, self._users = supply, thinking, users
-        self._ready_s = [stagger_s * user / users for user in range(users)]
+        self._supply, self._thinking, self._stagger_s = supply, thinking, stagger_s
+        self._users = range(concurrency) if users is None else users
+        self._ready_s = [stagger_s * user / concurrency for user in self._users]
         self._seen_s = -inf
 
     def next_due_s(self) -> float | None:
@@ -62,9 +70,10 @@ class ClosedSchedule:
 
     def split(self, workers: int) -> Sequence[ClosedSchedule]:
         """Every worker has its share of the users (none where there are more workers) and of their requests."""
-        return [self._share(range(worker, self._users, workers)) for worker in range(workers)]
+        return [self._share(self._users[worker::workers]) for worker in range(workers)]
 
     def _share(self, users: range) -> ClosedSchedule:
-        part = ClosedSchedule(self._supply.dealt(Deal(self._users, tuple(users))), 1, thinking=self._thinking)
-        part._users, part._ready_s = len(users), sorted(self._ready_s[user] for user in users)
-        return part
+        supply = self._supply.dealt(Deal(self._concurrency, users))
+        return ClosedSchedule(
+            supply, self._concurrency, thinking=self._thinking, stagger_s=self._stagger_s, users=users
+        )

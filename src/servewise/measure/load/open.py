@@ -63,5 +63,5 @@ class OpenSchedule:
 
     def _share(self, worker: int, sharing: int) -> OpenSchedule:
         cap = None if self._free_s is None else len(self._free_s[worker::sharing]) or 1
-        mine = (worker,) if worker < sharing else ()
+        mine = range(worker, sharing, sharing)  # empty beyond those that share
         return OpenSchedule(self._supply.dealt(Deal(sharing, mine)), max_in_flight=cap)

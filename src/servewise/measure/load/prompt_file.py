@@ -39,6 +39,10 @@ class FileAsks:
     prompts: tuple[FilePrompt, ...]
     form: Form
 
+    def __post_init__(self) -> None:
+        for each in self.prompts:
+            self.form.check(each.prompt)
+
     def __call__(self, request: Request) -> Ask:
         """The ask of ``request``."""
         found = self.prompts[request.serial % len(self.prompts)]

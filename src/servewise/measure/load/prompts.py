@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from servewise.errors import InputError
 from servewise.measure.ask import Ask
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
@@ -16,6 +17,7 @@ from servewise.measure.load.tokens_per_unit import TokensPerUnit, learnt
 from servewise.workload.request import Request
 from servewise.workload.streams import stream
 
+MOST_TOKENS = 2**24
 LEAST_OWN = 4  # units after a shared prefix, however short the rest is to be: no two prompts are the same
 CACHED_BLOCKS = 4_096
 CORRECTIONS = 8
@@ -42,6 +44,9 @@ class Prompts:
 
     def of(self, request: Request, block_tokens: int | None = None) -> Prompt:
         """The prompt of ``request``, whose hashes name blocks of ``block_tokens`` tokens."""
+        if request.prompt_tokens > MOST_TOKENS:
+            what = f"a prompt of {request.prompt_tokens:,} tokens is longer than any model reads"
+            raise InputError(what, where="input-tokens", hint="give the lengths a cap")
         wanted = self.size.units(request.prompt_tokens)
         rng = stream(self.seed, "prompt text", self.salt, request.serial)
         tokens, hashes = request.prompt_tokens, request.block_hashes

@@ -18,7 +18,7 @@ class Deal:
     """Whose requests are whose: those whose serial, divided by ``of``, leaves a remainder in ``mine``."""
 
     of: int = 1
-    mine: tuple[int, ...] = (0,)
+    mine: range = range(1)
 
     def takes(self, request: Request) -> bool:
         """Whether ``request`` is among them."""

@@ -10,6 +10,7 @@ from servewise.measure.load.asks import MadeAsks
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.closed import ClosedSchedule
 from servewise.measure.load.open import OpenSchedule
+from servewise.measure.load.prompt import TokenIds
 from servewise.measure.load.prompt_file import FileAsks, FilePrompt
 from servewise.measure.load.prompts import Prompts
 from servewise.measure.load.retry import RetryRule, RetrySchedule
@@ -116,8 +117,8 @@ def schedule_for(
     """The schedule of ``wanted`` at one condition: a concurrency, a rate, or neither for a trace at its own rate."""
     load = wanted.workload(concurrency=concurrency, rate_per_s=rate_per_s)
     source = partial(load.shapes if isinstance(load, ClosedLoop) else load.requests, seed)
-    made = MadeAsks(prompts, form, load.hash_block_tokens)
-    supply = Supply(source, FileAsks(wanted.file_prompts, form) if wanted.file_prompts else made)
+    given = wanted.file_prompts
+    supply = Supply(source, FileAsks(given, form) if given else MadeAsks(prompts, form, load.hash_block_tokens))
     thinking = replace(wanted.thinking, seed=seed)
     schedule: Schedule
     if isinstance(load, ClosedLoop):
@@ -130,6 +131,8 @@ def schedule_for(
 
 
 def _talk(wanted: LoadWanted, every: Conversations, prompts: Prompts, thinking: Thinking) -> Talk:
+    if isinstance(prompts.material, TokenIds) or any(each.prompt.is_ids for each in wanted.file_prompts):
+        raise InputError("a conversation cannot be made of token ids", hint="use words")
     return Talk(
         turns=every.turns,
         input_tokens=every.input_tokens,
