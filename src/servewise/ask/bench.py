@@ -27,6 +27,7 @@ from servewise.measure.bench.details import early_end
 from servewise.measure.bench.enough import MOST
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
+from servewise.measure.bench.open_files import make_room
 from servewise.measure.bench.probing import patiently, probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
@@ -67,6 +68,8 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None) 
     RunFailed where nothing was measured.
     """
     wanted = asked(url, options)
+    most = max((each.streams or 1 for each in wanted.conditions), default=1)
+    make_room(-(-most // options.workers))
     with Crew(options.workers) if options.workers > 1 else nullcontext(None) as crew:
         return _Bench(wanted, crew, progress).go()
 

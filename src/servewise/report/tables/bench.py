@@ -94,7 +94,8 @@ def _outcomes(found: list[Row]) -> Table:
 
 
 def _server(found: list[Row]) -> Table:
-    told = [{"load": _load(row), **mapping(row.get("server"))} for row in found if mapping(row.get("server"))]
+    told = [{"load": _load(row), **mapping(row.get("server"))} for row in found]
+    told = [row for row in told if mapping(row.get("running"))]
     columns = (
         Column("Load", lambda row: text(row.get("load")), prose=True),
         Column("Running, mean (most)", lambda row: _gauge(row, "running")),
