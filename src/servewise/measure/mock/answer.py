@@ -16,14 +16,13 @@ from servewise.measure.mock.documents import (
     whole_answer,
 )
 from servewise.measure.mock.fault import Fault
+from servewise.measure.mock.heads import head_of, stream_head
+from servewise.measure.mock.layout import around, comments, event_of, frame, framed_body, laid
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.script import End, Script, Write
 from servewise.measure.mock.shape import Shape
 from servewise.measure.mock.spoil import spoil_bytes, spoil_events
 from servewise.measure.mock.vocabulary import changed, drawn
-
-SPLITS = (1, 37, 5, 211, 2, 89)  # bytes in each piece, in turn
-PIECE_S = 0.0005  # between the pieces of an event
 
 
 def script_of(
@@ -31,21 +30,16 @@ def script_of(
 ) -> Script:
     """The answer to ``asked`` whose first token is due ``first_s`` after its service began."""
     writer = _Writer(asked, plan, shape, first_s, cached)
-    told = Script(
-        service_s=writer.due_s(writer.tokens),
-        tokens=writer.tokens,
-        prompt_tokens=asked.prompt_tokens,
-        cached_tokens=cached,
-    )
+    told = Script(tokens=writer.tokens, prompt_tokens=asked.prompt_tokens, cached_tokens=cached)
     if not asked.streamed:
         script = replace(told, writes=(writer.whole(),), end=_end(shape))
         return script if fault is None else spoil_bytes(fault, script)
     events = writer.events()
     if fault is not None:
         events = spoil_events(fault, events, shape)
-    script = replace(told, at_once=stream_head(shape), writes=_framed(_laid(events, shape), shape), end=_end(shape))
+    script = replace(told, at_once=stream_head(shape), writes=framed_body(laid(events, shape), shape), end=_end(shape))
     if shape.role == "early" and asked.api == "chat":
-        script = replace(script, at_once=script.at_once + _frame(_event(role_event(plan.model), shape), shape))
+        script = replace(script, at_once=script.at_once + frame(event_of(role_event(plan.model), shape), shape))
     return script if fault is None else spoil_bytes(fault, script)
 
 
@@ -80,27 +74,26 @@ class _Writer:
 
     def events(self) -> list[Write]:
         """Every event with a token, in its time; what has none lies with its neighbour."""
-        events = list(
-            self._plain() if self.shape.plain and not self.every and self.asked.logprobs is None else self._rich()
-        )
+        plain = self.shape.plain and not self.every and self.asked.logprobs is None
+        events = list(self._plain() if plain else self._rich())
         if self.shape.role == "with-first" and self.asked.api == "chat":
-            events[0] = events[0]._replace(data=_event(role_event(self.plan.model), self.shape) + events[0].data)
+            events[0] = events[0]._replace(data=event_of(role_event(self.plan.model), self.shape) + events[0].data)
         events[-1] = events[-1]._replace(data=events[-1].data + self._tail())
         return events
 
     def _plain(self) -> Iterator[Write]:
         table, last = plain_events(self.asked.api, self.plan.model), self.tokens - 1
-        begin, end = _around(self.shape)
+        begin, end = around(self.shape)
         for place, word in enumerate(self.words[:last]):
             yield Write(self.first_s + place * self.plan.gap_s, begin + table[word] + end, 1)
-        yield Write(self.due_s(self.tokens), _event(self._tokens(last, self.tokens), self.shape), 1)
+        yield Write(self.due_s(self.tokens), event_of(self._tokens(last, self.tokens), self.shape), 1)
 
     def _rich(self) -> Iterator[Write]:
         step = self.shape.tokens_per_event
         for begin in range(0, self.tokens, step):
             told = min(begin + step, self.tokens)
-            data = _event(self._tokens(begin, told), self.shape)
-            yield Write(self.due_s(told), _comments(begin, self.shape) + data, told - begin)
+            data = event_of(self._tokens(begin, told), self.shape)
+            yield Write(self.due_s(told), comments(begin, self.shape) + data, told - begin)
 
     def _tokens(self, begin: int, told: int) -> bytes:
         last = told == self.tokens and self.shape.finish == "with"
@@ -131,7 +124,7 @@ class _Writer:
             parts.append(usage_event(api, model, usage))
         if self.shape.done:
             parts.append(b"[DONE]")
-        return b"".join(_event(each, self.shape) for each in parts)
+        return b"".join(event_of(each, self.shape) for each in parts)
 
     def whole(self) -> Write:
         """The answer as one JSON document, when its last token is due."""
@@ -149,93 +142,5 @@ class _Writer:
         return Write(self.due_s(self.tokens), head + body, self.tokens)
 
 
-def stream_head(shape: Shape) -> bytes:
-    """The head of a stream."""
-    lines = ["HTTP/1.1 200 OK", "server: mock", "content-type: text/event-stream; charset=utf-8"]
-    lines += ["transfer-encoding: chunked"] if shape.framing == "chunked" else []
-    lines += ["connection: close"] if shape.closes == "said" or shape.framing == "close" else []
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-def head_of(
-    status: int,
-    phrase: str,
-    length: int,
-    *,
-    kind: str = "application/json",
-    closes: bool = False,
-    more: tuple[str, ...] = (),
-) -> bytes:
-    """The head of an answer of known length."""
-    lines = [f"HTTP/1.1 {status} {phrase}", "server: mock", f"content-type: {kind}", f"content-length: {length}", *more]
-    return ("\r\n".join([*lines, "connection: close"] if closes else lines) + "\r\n\r\n").encode()
-
-
 def _end(shape: Shape) -> End:
     return End.KEEP if shape.closes == "no" and shape.framing == "chunked" else End.CLOSE
-
-
-def _around(shape: Shape) -> tuple[bytes, bytes]:
-    return b"data: " if shape.space else b"data:", 2 * shape.line_end.encode()
-
-
-def _event(document: bytes, shape: Shape) -> bytes:
-    begin, end = _around(shape)
-    return begin + document + end
-
-
-def _comments(place: int, shape: Shape) -> bytes:
-    """Lines that bring nothing: a comment, an event of another field, an empty one."""
-    if not shape.comments:
-        return b""
-    end = shape.line_end.encode()
-    return (b": keep-alive" + 2 * end, b"id: 7" + end + b"retry: 3000" + 2 * end, end)[place % 3]
-
-
-def _laid(events: list[Write], shape: Shape) -> list[Write]:
-    """The events as the writes (and chunks) in which they leave."""
-    if shape.writes == "joined":
-        pairs = zip(events[::2], [*events[1::2], None], strict=False)
-        return [
-            one if two is None else Write(two.after_s, one.data + two.data, one.tokens + two.tokens)
-            for one, two in pairs
-        ]
-    return [piece for event in events for piece in _pieces(event)] if shape.writes == "split" else events
-
-
-def _pieces(event: Write) -> Iterator[Write]:
-    """The event cut into odd pieces; the last one, on time, completes it."""
-    data, cuts, sizes = event.data, [], iter(SPLITS)
-    for size in sizes:
-        if size >= len(data):
-            break
-        cuts.append(data[:size])
-        data = data[size:]
-    for place, piece in enumerate(cuts):
-        yield Write(max(0.0, event.after_s - (len(cuts) - place) * PIECE_S), piece)
-    yield event._replace(data=data)
-
-
-def _frame(data: bytes, shape: Shape) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data) if shape.framing == "chunked" else data
-
-
-def _framed(events: list[Write], shape: Shape) -> tuple[Write, ...]:
-    """The writes as HTTP; the last one ends the body."""
-    framed = [Write(each.after_s, _frame(each.data, shape), each.tokens) for each in events]
-    if shape.framing == "chunked":
-        last = framed[-1] if framed else Write(0.0, b"")
-        framed[-1:] = [last._replace(data=last.data + b"0\r\n\r\n")]
-    if shape.writes == "split":
-        return tuple(part for each in framed for part in _halves(each))
-    return tuple(framed)
-
-
-def _halves(write: Write) -> Iterator[Write]:
-    """A write in two: cut inside the chunk's head, or inside its data."""
-    cut = 1 + len(write.data) % 7
-    if cut < len(write.data):
-        yield Write(max(0.0, write.after_s - PIECE_S / 2), write.data[:cut])
-        yield write._replace(data=write.data[cut:])
-    else:
-        yield write

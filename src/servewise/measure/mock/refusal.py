@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from servewise.measure.mock.answer import head_of, stream_head
 from servewise.measure.mock.documents import error_document
 from servewise.measure.mock.fault import Fault
+from servewise.measure.mock.heads import head_of, stream_head
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.script import End, Script
 from servewise.measure.mock.shape import Shape

@@ -7,10 +7,11 @@ from typing import Literal
 
 import orjson
 
-from servewise.measure.mock.answer import head_of, script_of
+from servewise.measure.mock.answer import script_of
 from servewise.measure.mock.asked import Asked, Unreadable, asked_of
 from servewise.measure.mock.connection import Message
 from servewise.measure.mock.fault import Fault, fault_named
+from servewise.measure.mock.heads import head_of
 from servewise.measure.mock.meters import Meters
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.prefix_cache import PrefixCache

@@ -29,14 +29,12 @@ class Write(NamedTuple):
 class Script:
     """``at_once`` leaves when the request is read, the ``writes`` in their times, then comes the ``end``.
 
-    ``service_s`` is how long the answer holds its slot, ``tokens`` what it was to have in all, ``kv_tokens`` what it
-    holds of the pool.
+    ``tokens`` is what it was to have in all; 0 for what is no generation. ``name``: of what stands in its place.
     """
 
     at_once: bytes = b""
     writes: tuple[Write, ...] = field(default=())
     end: End = End.KEEP
-    service_s: float = 0.0
     tokens: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
