@@ -313,7 +313,21 @@ WHOLE_COMPLETION = Sample(
     finish="length",
 )
 
+LLAMA_CPP_UNEVEN = Sample(
+    name="llama.cpp: pings, an empty data line, and no blank line after [DONE]",
+    body=(
+        b': ping\n\ndata: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\ndata:\n\n'
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]'
+    ),
+    tokens=(None,),
+    text="a",
+    reasoning=(False,),
+    finish="stop",
+    events=2,
+)
+
 GOOD = (
+    LLAMA_CPP_UNEVEN,
     VLLM,
     VLLM_CONTINUOUS,
     TOKEN_IDS,

@@ -117,7 +117,7 @@ class Answer:
         self._closed = True
         if self._streaming:
             for event in self._stream.rest():
-                if event.data == b"[DONE]" or _is_json(event.data):
+                if event.data.rstrip() == b"[DONE]" or _is_json(event.data):
                     self.reading.take(event, self._body_s)
         elif self._whole is not None and 200 <= (self.http.status or 0) < 300:
             self._take_whole(bytes(self._whole))

@@ -92,6 +92,6 @@ class EventStream:
             self.other_lines += 1
 
     def _ended(self) -> list[Event]:
-        data, kind = self._data, self._kind
+        data, kind = b"\n".join(self._data), self._kind
         self._data, self._kind = [], b""
-        return [Event(b"\n".join(data), kind)] if data else []
+        return [Event(data, kind)] if data else []

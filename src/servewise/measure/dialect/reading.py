@@ -39,7 +39,7 @@ class Reading:
         """Read an event whose last byte came at ``time_s``."""
         if self.fault:
             return
-        if event.data == b"[DONE]":
+        if event.data.rstrip() == b"[DONE]":
             self.done = True
             return
         self.events += 1

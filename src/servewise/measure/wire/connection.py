@@ -95,5 +95,3 @@ class Connection:
         """Close the socket; never raises."""
         del self.reader
         self.sock.close()
-
-

@@ -1,11 +1,11 @@
 """The kernel's own times of TCP data that came and of data that left (Linux).
 
-What an arrival's stamp means (Linux commit 98aaa913b4ed, 2017, "tcp: Extend SOF_TIMESTAMPING_RX_SOFTWARE to TCP recvmsg"; tried
-here): ``recvmsg`` returns the arrival time of the *last* byte it hands over. A segment that arrives while an earlier
-one is still unread is merged into it and the newer stamp is kept, so that a smaller read brings no earlier stamps
-back. A time is therefore true for the last event of a read, and for an earlier one "at the latest": it lies between
-the moment when the socket was last seen empty and the stamp. So the socket is read whole and soon (parsing waits in
-slices), and how long data lay unread is measured in every run.
+What an arrival's stamp means (Linux commit 98aaa913b4ed of 2017, "tcp: Extend SOF_TIMESTAMPING_RX_SOFTWARE to TCP
+recvmsg"; tried here): ``recvmsg`` returns the arrival time of the *last* byte it hands over. A segment that arrives
+while an earlier one is still unread is merged into it and the newer stamp is kept, so that a smaller read brings no
+earlier stamps back. A time is therefore true for the last event of a read, and for an earlier one "at the latest": it
+lies between the moment when the socket was last seen empty and the stamp. So the socket is read whole and soon
+(parsing waits in slices), and how long data lay unread is measured in every run.
 
 A departure is stamped as the last byte of a send goes to the network device (``SOF_TIMESTAMPING_TX_SOFTWARE``,
 Documentation/networking/timestamping.rst) and handed back on the socket's error queue, mostly before the send returns.
