@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.ask.runs_made import measured
+from tests.measure.peers import samples
 
 from servewise.answer import Answer
 from servewise.ask.compare import compare
@@ -137,6 +138,37 @@ def test_a_gate_sets_the_exit_code(tmp_path: Path, gate: str, code: int) -> None
     assert done.exit_code == code, done.output
     if code == 1:
         assert "the gate does not hold: tpot_p50 > +10% (+2" in done.stderr
+
+
+def test_another_clients_result_is_compared_too(tmp_path: Path) -> None:
+    """vLLM's requests beside the same in AIPerf's file: the same TTFT and TPOT, and what each gets wrong."""
+    a = samples.written(tmp_path / "vllm.json", samples.vllm())
+    b = samples.written(tmp_path / "aiperf.jsonl", *samples.aiperf())
+    answer = compare(a, b)
+    for metric in ("ttft_p50", "tpot_p50", "itl_p50"):
+        assert row(answer, metric)["ratio"] == pytest.approx(1.0)
+        assert (row(answer, metric)["paired"], row(answer, metric)["verdict"]) == (True, "same")
+    assert {"peer-clock", "peer-success", "peer-itl", "conditions-differ"} <= set(codes(answer))
+
+
+def test_a_summary_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
+    """A file without requests: the metrics that it says, without intervals, and why they are not paired."""
+    a = samples.written(tmp_path / "a.json", samples.vllm(detailed=False))
+    b = samples.written(tmp_path / "b.json", samples.vllm())
+    answer = compare(a, b)
+    found = row(answer, "ttft_p50")
+    assert (found["ratio"], found["ci95"], found["verdict"]) == (pytest.approx(1.0), None, "unclear")
+    assert not any(each["metric"] == "ttft_p95" for each in answer.result["rows"])
+    assert answer.result["conditions"][0]["why_not_paired"] == "a result that keeps no requests"
+
+
+def test_a_gap_that_a_client_does_not_keep_is_not_compared(tmp_path: Path) -> None:
+    """GuideLLM keeps the first and the last token's time: TPOT is compared, ITL is not."""
+    a = samples.written(tmp_path / "a.json", samples.guidellm())
+    b = samples.written(tmp_path / "b.json", samples.vllm())
+    metrics = {each["metric"] for each in compare(a, b).result["rows"]}
+    assert "tpot_p50" in metrics
+    assert "itl_p50" not in metrics
 
 
 @pytest.mark.parametrize("place", ["nowhere", "empty"])

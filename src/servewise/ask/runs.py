@@ -1,9 +1,9 @@
-"""Runs as they lie on disk, one or many in a folder: each with the part of it that counts, in numbers."""
+"""Runs as they lie on disk, ours or another client's, one or many: each with the part that counts, in numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan
 from pathlib import Path
@@ -16,8 +16,11 @@ from servewise.conditions import Conditions
 from servewise.errors import InputError
 from servewise.measure.bench.summary import window_summary
 from servewise.measure.bench.window import Window, closed_window, open_window
+from servewise.measure.peers.found import PeerRun
+from servewise.measure.peers.load import read_results
 from servewise.metrics import latency
 from servewise.metrics.pairing import Part, whole
+from servewise.metrics.sample import EMPTY
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, pool, summarise
 from servewise.records.columns import COMPLETED, FAILED
@@ -63,6 +66,10 @@ class OneRun:
         """The run in numbers."""
         if self.told is not None:
             return self.told
+        found = self._summary(slo)
+        return found if self.record.details.get("itl_known", True) else replace(found, itl=EMPTY)
+
+    def _summary(self, slo: Slo | None) -> RunSummary:
         if self.window is not None:
             return window_summary(self.record.requests, self.window, slo)
         return summarise(self.record.requests, self.record.steps, slots=self.record.slots or 1, slo=slo)
@@ -107,8 +114,13 @@ class Condition:
 
 
 def conditions_in(place: str | Path) -> tuple[Condition, ...]:
-    """The runs in a run directory, or in a folder of them, by condition, in ascending order of load."""
+    """The runs at ``place`` by condition, in ascending order of load.
+
+    A run directory, a folder of them, or a result file of another client (``measure.peers``).
+    """
     root = Path(place)
+    if root.is_file():
+        return tuple(sorted((_peer(each) for each in read_results(root)), key=_load))
     found = [OneRun(_name(root, each), read_run(each)) for each in _directories(root)]
     grouped: dict[tuple[object, ...], list[OneRun]] = {}
     for run in found:
@@ -117,6 +129,20 @@ def conditions_in(place: str | Path) -> tuple[Condition, ...]:
         Condition(_condition_name(runs[0]), load_key(runs[0].record), tuple(runs)) for runs in grouped.values()
     ]
     return tuple(sorted(conditions, key=_load))
+
+
+def _peer(found: PeerRun) -> Condition:
+    record = RunRecord(
+        kind="measured",
+        conditions=found.conditions,
+        requests=found.requests,
+        versions={"client": found.client},
+        command=found.client,
+        caveats=found.caveats,
+        details={"concurrency": found.concurrency, "rate_per_s": found.rate_per_s, "itl_known": found.itl_known},
+    )
+    run = OneRun("", record, found.told)
+    return Condition(_condition_name(run), load_key(record), (run,))
 
 
 def load_key(record: RunRecord) -> tuple[str, object]:
@@ -199,13 +225,15 @@ def _told_window(record: RunRecord) -> Window | None:
 
 
 def _found_window(record: RunRecord) -> Window | None:
-    """The window of a run that was cut off before it was found; None where too little came for one."""
+    """The window of a run whose maker named none (cut off, or another client's); None where there is none to find."""
     kind, value = load_key(record)
+    if kind == "load":
+        return None
     if kind == "concurrency" and isinstance(value, float):
         found = closed_window(record.requests, int(value))
     else:
         found = open_window(record.requests)
-    return found if len(found.rows) else None
+    return found if found.duration_s > 0 and len(found.rows) else None
 
 
 def _number(value: object) -> float:

@@ -42,7 +42,7 @@ def compare_paired(
     of_pairs = {row.metric: row for row in compare(summarise(ours), summarise(theirs)) if row.metric not in RATES}
     of_runs = {row.metric: row for row in compare(*summaries)}
     ratios = dict(_latencies(ours, theirs, seed)) | dict(_rates(matched, seed, slo))
-    found = of_runs | of_pairs
+    found = of_runs | {metric: row for metric, row in of_pairs.items() if metric in of_runs}
     return tuple(_with(found[metric], ratios) for metric in METRICS if metric in found)
 
 
