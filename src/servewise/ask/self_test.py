@@ -59,7 +59,7 @@ def self_test(
             hardware=f"this machine ({os.cpu_count()} cores, {platform.system()} {platform.machine()})",
             load=f"closed loop at {', '.join(f'{each:,}' for each in counts)} streams",
             lengths=f"{TOKENS} output tokens, the first after 200-220 ms, then one each 20 ms",
-            precision="none: no model runs",
+            precision="no model",
             engine="stand-in server with an exact schedule, on the same machine",
             version=__version__,
         ),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,13 @@ def test_a_slow_reader_holds_nobody_up(mock: RunningMock) -> None:
         assert slow.recv(64).startswith(b"HTTP/1.1 200")
         assert post(mock)[0] == 200
         assert mock.log().by_user()["slow"].ended in ("open", "whole", "cut")
+
+
+def test_what_is_due_in_one_tick_leaves_together() -> None:
+    """With a tick of 50 ms, tokens due each 5 ms leave in a fifth as many groups at most, none before it is due."""
+    with running_mock(MockPlan(first_s=(0.0, 0.0), gap_s=0.005, tick_s=0.05)) as server:
+        post(server, max_tokens=41)
+        (request,) = server.log()
+    groups = 1 + sum(after - before > 0.02 for before, after in pairwise(request.sent_s))
+    assert groups <= 41 / 5
+    assert all(sent >= due for sent, due in zip(request.sent_s, request.due_s, strict=True))

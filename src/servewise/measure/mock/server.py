@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 from heapq import heappop, heappush
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 
 import httptools
@@ -24,6 +24,7 @@ from servewise.measure.mock.script import End, Script
 from servewise.measure.mock.slots import Slots
 from servewise.measure.mock.stamp import Reading
 
+BURST = 256
 DEAD = 70  # exit status of a death that the plan asked for
 
 
@@ -90,15 +91,17 @@ class MockServer:
         """Until a socket is ready or a write is due; whether one is. select counts microseconds, epoll milliseconds."""
         if not self._timers:
             return bool(select.select(self._wait_on, [], [])[0])
-        due_s, now_s = self._timers[0][0], time.monotonic()
+        due_s = self._timers[0][0]
         if self._plan.tick_s:
-            due_s = (now_s // self._plan.tick_s + 1) * self._plan.tick_s
-        return bool(select.select(self._wait_on, [], [], max(0.0, due_s - now_s))[0])
+            due_s = ceil(due_s / self._plan.tick_s) * self._plan.tick_s
+        return bool(select.select(self._wait_on, [], [], max(0.0, due_s - time.monotonic()))[0])
 
     def _due(self, now_s: float) -> None:
-        """Every write whose time has come, in the order of their times."""
+        """The writes whose time has come, in the order of their times; sockets are looked at after so many."""
         timers = self._timers
-        while timers and timers[0][0] <= now_s:
+        for _ in range(BURST):
+            if not timers or timers[0][0] > now_s:
+                return
             due_s, serial, job = heappop(timers)
             if job.over:
                 continue
