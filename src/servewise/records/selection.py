@@ -1,8 +1,9 @@
-"""Some rows of the request records, as records of their own."""
+"""Some rows of the request records as records of their own, and several records as one."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,21 @@ def selected(requests: RequestColumns, rows: ArrayLike) -> RequestColumns:
     }
     if requests.token_times is not None:
         found.token_times = _picked_times(requests.token_times, places)
+    return found
+
+
+def joined(parts: Sequence[RequestColumns]) -> RequestColumns:
+    """The rows of ``parts``, one after the other; token times where every part has them."""
+    found = RequestColumns()
+    times = TokenTimes() if all(each.token_times is not None for each in parts) else None
+    for part in parts:
+        found.errors |= {len(found) + row: text for row, text in part.errors.items()}
+        for name in PLAIN:
+            getattr(found, name).extend(getattr(part, name))
+        if times is not None and part.token_times is not None:
+            times.offsets.extend(len(times.times) + offset for offset in part.token_times.offsets[1:])
+            times.times.extend(part.token_times.times)
+    found.token_times = times
     return found
 
 
