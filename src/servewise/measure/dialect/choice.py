@@ -23,6 +23,13 @@ class Brought(NamedTuple):
 def brought_by(choice: dict[Any, Any], *, keep_logprobs: bool) -> Brought:
     """Read a choice: of chat (``delta`` in a stream, ``message`` in a whole answer) or of completions (``text``)."""
     part = choice.get("delta")
+    reason = choice.get("finish_reason")
+    finish_reason = reason if isinstance(reason, str) else None
+    ids, logprobs = choice.get("token_ids"), choice.get("logprobs")
+    if isinstance(part, dict) and ids is None and logprobs is None:  # the usual event, read with the fewest looks
+        text = part.get("content")
+        if text and isinstance(text, str):
+            return Brought(True, False, text, None, None, (), finish_reason)
     if part is None:
         part = choice.get("message")
     if isinstance(part, dict):
@@ -32,8 +39,6 @@ def brought_by(choice: dict[Any, Any], *, keep_logprobs: bool) -> Brought:
     else:
         text, thought, called = choice.get("text"), None, False
     text = text if isinstance(text, str) else ""
-    reason = choice.get("finish_reason")
-    ids, logprobs = choice.get("token_ids"), choice.get("logprobs")
     logprobs = logprobs if isinstance(logprobs, dict) else {}
     entries = _entries(logprobs)
     by_ids = len(ids) if isinstance(ids, list) else None
@@ -45,7 +50,7 @@ def brought_by(choice: dict[Any, Any], *, keep_logprobs: bool) -> Brought:
         by_ids=by_ids,
         by_logprobs=by_logprobs,
         logprobs=tuple(_paired(logprobs, entries)) if keep_logprobs and entries else (),
-        finish_reason=reason if isinstance(reason, str) else None,
+        finish_reason=finish_reason,
     )
 
 

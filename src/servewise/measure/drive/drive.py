@@ -13,6 +13,7 @@ from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
 from servewise.measure.target import Target
+from servewise.measure.wire.descriptors import allow_many_sockets
 
 DRAIN_S = 30.0
 
@@ -35,6 +36,7 @@ def drive(
     was taken ends in exactly one exchange, first told to the schedule, then to ``on_end``, in this thread. ``start_s``
     is monotonic time, and the zero of all times. An interrupt cancels what is under way and goes on as the interrupt.
     """
+    allow_many_sockets()
     sender = Sender(schedule, target, start_s=start_s, on_end=on_end, keep_text=keep_text, keep_logprobs=keep_logprobs)
     interval_s = sweep_interval_s(target.timeouts)
     ends_s: float | None = None

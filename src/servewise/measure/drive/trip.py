@@ -11,7 +11,7 @@ from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due
 from servewise.measure.wire.stamping import Ancillary, stamp_ns
 
-LONG_READS = 256  # so many unparsed reads wait at most, so that memory does not grow with the answer
+LONG_READS = 64  # so many reads wait before they are parsed in slices, so that an answer's end is not a long stop
 _ENDS = b"\r\n\r\n"
 
 Read = tuple[Ancillary, int, float, bytes]  # control messages, the wall clock's zero [ns], when it was read [s], data

@@ -44,7 +44,8 @@ def stamp_ns(ancillary: Ancillary) -> int | None:
     for _, kind, data in ancillary:
         if kind == SO_TIMESTAMPNS and len(data) == _TIMESPEC.size:
             seconds, rest = _TIMESPEC.unpack(data)
-            return int(seconds) * 1_000_000_000 + int(rest)
+            found: int = seconds * 1_000_000_000 + rest
+            return found
     return None
 
 
