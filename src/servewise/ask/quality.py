@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from servewise.answer import Answer
+from servewise.ask.bench_options import BenchOptions, asked
 from servewise.ask.numbers import whole
 from servewise.ask.rows import measured_row
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
-from servewise.errors import RunFailed
+from servewise.errors import InputError, RunFailed
 from servewise.measure.ask import Ask
 from servewise.measure.drive.drive import drive
 from servewise.measure.exchange import Exchange
@@ -32,6 +33,20 @@ from servewise.workload.request import Request
 
 PROMPTS, OUTPUT, TOP = 32, 64, 5
 Progress = Callable[[int, int], None]
+
+
+NOT_TAKEN = (
+    "rate",
+    "trace",
+    "sessions",
+    "shared_prefix",
+    "duration",
+    "ci",
+    "slo",
+    "search",
+    "max_in_flight",
+    "run_dir",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +101,32 @@ def quality(
             "pairs": [_pair_json(each) for each in found],
         },
         caveats=tuple(_caveats(found, len(given), *sides)),
+    )
+
+
+def quality_asked(
+    url: str, options: BenchOptions, other_url: str, other: BenchOptions, *, progress: Progress | None = None
+) -> Answer:
+    """``quality`` with what ``bench`` was given: ``requests`` prompts (or the file's), the first of ``concurrency``.
+
+    Options of a load that has no place here are refused.
+    """
+    for name in NOT_TAKEN:
+        if getattr(options, name) is not None:
+            what = "is an option of a load, and quality is asked for"
+            raise InputError(what, where=name.replace("_", "-"), hint="leave it out, or --quality-against")
+    first, second = asked(url, options), asked(other_url, other)
+    streams = options.concurrency if isinstance(options.concurrency, int) else (options.concurrency or (1,))[0]
+    return quality(
+        Compared(target=first.target, precision=options.precision),
+        Compared(target=second.target, precision=other.precision),
+        hardware=options.hardware,
+        prompts=first.load.file_prompts or None,
+        count=options.requests or len(first.load.file_prompts) or PROMPTS,
+        output_tokens=round(first.load.output_tokens.mean),
+        concurrency=streams,
+        seed=options.seed,
+        progress=progress,
     )
 
 
@@ -146,7 +187,7 @@ def _pair_json(pair: Agreement) -> dict[str, Any]:
     }
 
 
-def _caveats(found: Sequence[Agreement], asked: int, *sides: Side) -> list[Caveat]:
+def _caveats(found: Sequence[Agreement], wanted: int, *sides: Side) -> list[Caveat]:
     caveats = []
     if any(each.divergences for each in found):
         message = (
@@ -158,8 +199,8 @@ def _caveats(found: Sequence[Agreement], asked: int, *sides: Side) -> list[Cavea
         message = "not both servers return logprobs in this API: tokens and their probabilities are not compared"
         cure = "another --api, or a server that returns logprobs"
         caveats.append(Caveat("no-logprobs", message, cure))
-    if len(found) < asked:
-        message = f"{asked - len(found)} of {asked} prompts were not answered by both ({_example(*sides)})"
+    if len(found) < wanted:
+        message = f"{wanted - len(found)} of {wanted} prompts were not answered by both ({_example(*sides)})"
         caveats.append(Caveat("failed-requests", message, "see outcomes"))
     message = "two runs of one build may part too, where a batch changes the order of its sums"
     caveats.append(Caveat("greedy-ties", message, "compare a build with itself first: give its URL twice"))

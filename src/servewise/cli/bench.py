@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, PER_S, SHARE, WHOLE, Several
 from servewise.cli.showing import Show, answering
 from servewise.errors import InputError
+
+if TYPE_CHECKING:
+    from servewise.ask.bench_options import BenchOptions
 
 NEEDED = ("model", "hardware", "precision")
 ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
@@ -64,9 +67,21 @@ ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
 @click.option("--first-token-timeout", type=DURATION, metavar="S", help="Of its first byte.  [5min]")
 @click.option("--run-dir", metavar="D", help="Keep every request's record in this folder, as they end.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of lengths, arrivals, texts and order.")
+@click.option("--quality-against", metavar="URL2", help="Same prompts to both servers: agreement, KL, both speeds.")
+@click.option("--quality-precision", metavar="P", help="Of the server at URL2, e.g. q4_0.")
+@click.option("--quality-model", metavar="NAME", help="As the server at URL2 calls it; default: --model.")
 @click.option("--self-test", is_flag=True, help="No URL: how wrong are this client's own times on this machine?")
 @answering
-def command(show: Show, *, url: str | None, self_test: bool, **options: Any) -> int:
+def command(
+    show: Show,
+    *,
+    url: str | None,
+    self_test: bool,
+    quality_against: str | None,
+    quality_precision: str | None,
+    quality_model: str | None,
+    **options: Any,
+) -> int:
     """Measure the server at URL: latencies, throughput and goodput by load, with conditions and intervals.
 
     Any OpenAI-compatible server: vLLM, SGLang, llama.cpp, TGI, hosted ones. Needs servewise[measure].
@@ -76,8 +91,15 @@ def command(show: Show, *, url: str | None, self_test: bool, **options: Any) -> 
     if self_test:
         return _self_test(show, url, options["concurrency"], options["workers"])
     _need(url=url, **{name: options[name] for name in NEEDED})
-    from servewise.ask.bench import bench
     from servewise.ask.bench_options import BenchOptions
+
+    if quality_against is not None:
+        _need(**{"quality-precision": quality_precision})
+        other = {"precision": str(quality_precision), "model": quality_model or options["model"]}
+        return _quality(show, str(url), BenchOptions(**options), quality_against, BenchOptions(**(options | other)))
+    if quality_precision is not None or quality_model is not None:
+        raise click.UsageError("there is no second server: give --quality-against", click.get_current_context())
+    from servewise.ask.bench import bench
 
     with progress_bar("measuring") as progress:
         found = bench(str(url), BenchOptions(**options), progress=progress)
@@ -85,6 +107,15 @@ def command(show: Show, *, url: str | None, self_test: bool, **options: Any) -> 
     if found.ended != "whole":
         click.echo(f"servewise: {found.reason}; what ended before is above", err=True)
     return ENDED[found.ended]
+
+
+def _quality(show: Show, url: str, options: BenchOptions, other_url: str, other: BenchOptions) -> int:
+    """Two builds, the same prompts."""
+    from servewise.ask.quality import quality_asked
+
+    with progress_bar("asking both") as progress:
+        show(quality_asked(url, options, other_url, other, progress=progress))
+    return 0
 
 
 def _need(**given: Any) -> None:

@@ -19,6 +19,8 @@ _TITLES = {
     "steptime": "Time of one step",
     "simulate": "Latency under load",
     "bench": "Measured latency",
+    "bench-quality": "Two builds, the same prompts",
+    "experiment": "A small model on real servers",
     "speculate": "Speculative decoding",
     "prefix": "Prefix reuse",
     "plan": "The plan",

@@ -9,8 +9,10 @@ from servewise.report.reading import Row
 from servewise.report.table import Table
 from servewise.report.tables import (
     bench,
+    bench_quality,
     catalogue,
     compare,
+    experiment,
     plan,
     prefix,
     probe_kv,
@@ -33,6 +35,8 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "steptime": steptime.tables,
     "simulate": simulate.tables,
     "bench": bench.tables,
+    "bench-quality": bench_quality.tables,
+    "experiment": experiment.tables,
     "speculate": speculate.tables,
     "prefix": prefix.tables,
     "plan": plan.tables,
