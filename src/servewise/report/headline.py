@@ -135,6 +135,19 @@ def _simulate(answer: Answer) -> Headline:
     return Headline(f"Saturation, in requests/{per}: {', '.join(knees)}." if knees else "")
 
 
+def _bench(answer: Answer) -> Headline:
+    """Of a search: the highest load that keeps the SLO, and between what the knee lies."""
+    search = mapping(answer.result.get("search"))
+    best, ends = number(search.get("best")), items(search.get("knee"))
+    if best is None or len(ends) != 2:
+        return Headline("")
+    unit = "streams" if search.get("of") == "concurrency" else "requests/s"
+    if best == 0:
+        return Headline("No load that was tried keeps the SLO.", good=False)
+    high = f"and {figure(ends[1])}" if number(ends[1]) is not None else "and beyond what was tried"
+    return Headline(f"{figure(best)} {unit} keep the SLO.", f"The knee lies between {figure(ends[0])} {high} {unit}.")
+
+
 def _speculate(answer: Answer) -> Headline:
     result = answer.result
     gain, best = number(result.get("speedup")), count(result.get("best_k"))
@@ -229,6 +242,7 @@ _BY_COMMAND = {
     "size": _size,
     "steptime": _steptime,
     "simulate": _simulate,
+    "bench": _bench,
     "speculate": _speculate,
     "prefix": _prefix,
     "study": _study,

@@ -101,5 +101,5 @@ def percentile(percentiles: object, name: str) -> float | None:
 
 
 def distinct(found: Sequence[Any]) -> list[Any]:
-    """The values without repeats, in the order in which they first came."""
-    return list(dict.fromkeys(found))
+    """The plain values without repeats, in the order in which they first came; lists and mappings are passed over."""
+    return list(dict.fromkeys(each for each in found if not isinstance(each, (list, dict))))

@@ -70,7 +70,9 @@ def _sends(summary: RunSummary) -> list[str]:
         due, sent = getattr(summary.ttft, name), getattr(summary.ttft_from_sent, name)
         if due > sent * (1 + LIMIT):
             late = format_seconds(due - sent)
-            found.append(f"requests left late, which makes {late} of TTFT {name} ({format_seconds(due)})")
+            found.append(
+                f"requests left late, which is {late} of TTFT {name}, {format_seconds(due)} (not in ttft_from_sent)"
+            )
     return found[-1:]
 
 

@@ -21,18 +21,21 @@ def tables(result: Row) -> tuple[Table, ...]:
         _arrivals(found),
         _client(found),
         _repeats(found),
+        _gaps(rows(result, "detail")),
+        _over_time(rows(result, "detail")),
     )
 
 
 def _loads() -> tuple[Column, ...]:
     return (
+        Column("Run", lambda row: text(row.get("run")), prose=True),
         Column("Streams", lambda row: count(row.get("concurrency"))),
         Column("Sessions", lambda row: count(row.get("sessions"))),
         Column("Rate/s", lambda row: figure(row.get("rate_per_s"))),
     )
 
 
-def _load(row: Row) -> str:
+def load_words(row: Row) -> str:
     """The row's load in words, for tables of several things a load."""
     for key, unit in (("concurrency", " streams"), ("sessions", " sessions"), ("rate_per_s", "/s")):
         value = number(row.get(key))
@@ -58,7 +61,7 @@ def _search(search: Row) -> Table:
     of = "Streams" if search.get("of") == "concurrency" else "Rate/s"
     columns = (
         Column(of, lambda row: figure(row.get("level"))),
-        Column("Repeats within the SLO", lambda row: f"{count(row.get('kept'))} of {count(row.get('repeats'))}"),
+        Column("Kept by", lambda row: f"{count(row.get('kept'))} of {count(row.get('repeats'))}"),
         Column("Holds", lambda row: text(row.get("held"), UNKNOWN), prose=True),
     )
     tried = sorted(rows(search, "tries"), key=lambda row: number(row.get("level")) or 0.0)
@@ -81,11 +84,11 @@ def _assumption(search: Row) -> str:
 
 def _outcomes(found: list[Row]) -> Table:
     """Only where something failed: then every outcome, so that the counts add up."""
-    ended = [{"load": _load(row), **each} for row in found for each in rows(row, "outcomes")]
+    ended = [{"load": load_words(row), **each} for row in found for each in rows(row, "outcomes")]
     if all(row.get("outcome") == "completed" for row in ended):
         ended = []
     columns = (
-        Column("Load", lambda row: text(row.get("load")), prose=True),
+        Column("Load", lambda row: text(row.get("load"))),
         Column("Ended", lambda row: text(row.get("outcome"), UNKNOWN), prose=True),
         Column("Requests", lambda row: count(row.get("count"))),
         Column("For example", lambda row: text(row.get("example")), prose=True, wide=True),
@@ -94,17 +97,18 @@ def _outcomes(found: list[Row]) -> Table:
 
 
 def _server(found: list[Row]) -> Table:
-    told = [{"load": _load(row), **mapping(row.get("server"))} for row in found]
+    told = [{"load": load_words(row), **mapping(row.get("server"))} for row in found]
     told = [row for row in told if mapping(row.get("running"))]
     columns = (
-        Column("Load", lambda row: text(row.get("load")), prose=True),
-        Column("Running, mean (most)", lambda row: _gauge(row, "running")),
-        Column("Waiting, mean (most)", lambda row: _gauge(row, "waiting")),
-        Column("KV use, most", lambda row: percent(mapping(row.get("kv_use")).get("most"))),
+        Column("Load", lambda row: text(row.get("load"))),
+        Column("Running", lambda row: _gauge(row, "running")),
+        Column("Waiting", lambda row: _gauge(row, "waiting")),
+        Column("KV use", lambda row: percent(mapping(row.get("kv_use")).get("most"))),
         Column("Preempted", lambda row: count(row.get("preemptions"))),
         Column("Prefix hits", lambda row: percent(row.get("prefix_hit_share"))),
     )
-    return build("What the server told of itself", columns, told)
+    note = "Running and waiting requests: mean (most); KV use: most." if told else ""
+    return build("What the server told of itself", columns, told, note=note)
 
 
 def _gauge(row: Row, key: str) -> str:
@@ -113,14 +117,14 @@ def _gauge(row: Row, key: str) -> str:
 
 
 def _arrivals(found: list[Row]) -> Table:
-    told = [{"load": _load(row), **mapping(row.get("arrivals"))} for row in found if mapping(row.get("arrivals"))]
+    told = [{"load": load_words(row), **mapping(row.get("arrivals"))} for row in found if mapping(row.get("arrivals"))]
     columns = (
         Column("Arrivals", lambda row: text(row.get("process"), UNKNOWN), prose=True),
         Column("Asked/s", lambda row: rate(mapping(row.get("asked")).get("rate_per_s"))),
         Column("Sent/s", lambda row: rate(mapping(row.get("sent")).get("rate_per_s"))),
-        Column("CV asked", lambda row: figure(mapping(row.get("asked")).get("cv"), digits=2)),
-        Column("CV sent", lambda row: figure(mapping(row.get("sent")).get("cv"), digits=2)),
-        Column("Late, p99", lambda row: seconds(row.get("lateness_p99_s"))),
+        Column("CV", lambda row: figure(mapping(row.get("asked")).get("cv"), digits=2)),
+        Column("Sent CV", lambda row: figure(mapping(row.get("sent")).get("cv"), digits=2)),
+        Column("Late p99", lambda row: seconds(row.get("lateness_p99_s"))),
         Column("As asked", lambda row: text(row.get("as_asked"), UNKNOWN), prose=True),
     )
     return build("Arrivals asked for and sent", columns, told)
@@ -128,20 +132,25 @@ def _arrivals(found: list[Row]) -> Table:
 
 def _client(found: list[Row]) -> Table:
     told = [
-        {"load": _load(row), "window": mapping(row.get("window")), **mapping(row.get("client"))}
+        {"load": load_words(row), "window": mapping(row.get("window")), **mapping(row.get("client"))}
         for row in found
         if mapping(row.get("client"))
     ]
     columns = (
-        Column("Load", lambda row: text(row.get("load")), prose=True),
-        Column("Steady window", lambda row: seconds(mapping(row.get("window")).get("seconds"))),
+        Column("Load", lambda row: text(row.get("load"))),
+        Column("Window", lambda row: seconds(mapping(row.get("window")).get("seconds"))),
         Column("Workers", lambda row: count(row.get("workers")), wide=True),
-        Column("Sends late, p99", lambda row: seconds(row.get("lateness_p99_s"))),
-        Column("Longest stall", lambda row: seconds(row.get("stall_most_s"))),
+        Column("Late p99", lambda row: seconds(row.get("lateness_p99_s"))),
+        Column("Stall", lambda row: seconds(row.get("stall_most_s"))),
         Column("Processor", _processor),
-        Column("Stamped by", lambda row: "kernel" if row.get("kernel_stamps") is True else "program", prose=True),
+        Column("Stamps", lambda row: "kernel" if row.get("kernel_stamps") is True else "program", prose=True),
     )
-    return build("The client's own part", columns, told)
+    note = (
+        "Window: the steady part, of all repeats. Late: requests left after their time. Stall: the longest."
+        if told
+        else ""
+    )
+    return build("The client's own part", columns, told, note=note)
 
 
 def _processor(row: Row) -> str:
@@ -151,11 +160,11 @@ def _processor(row: Row) -> str:
 
 def _repeats(found: list[Row]) -> Table:
     """Wide only: what each repeat gave, where there is more than one."""
-    each = [{"load": _load(row), **repeat} for row in found for repeat in rows(row, "repeats")]
+    each = [{"load": load_words(row), **repeat} for row in found for repeat in rows(row, "repeats")]
     if len(each) == len(found):
         each = []
     columns = (
-        Column("Load", lambda row: text(row.get("load")), prose=True),
+        Column("Load", lambda row: text(row.get("load"))),
         Column("Repeat", lambda row: count((number(row.get("repeat")) or 0) + 1)),
         Column("Completed", lambda row: count(row.get("completed"))),
         Column("Errors", lambda row: count(row.get("errors"))),
@@ -164,3 +173,47 @@ def _repeats(found: list[Row]) -> Table:
         Column("Tokens/s", lambda row: rate(row.get("output_tokens_per_s"))),
     )
     return build("Repeats", columns, each, grouped=True)
+
+
+def _gaps(detail: list[Row]) -> Table:
+    """Inter-token latency at a few shares of the gaps, from its curve."""
+    told = [{"load": row.get("load"), "events": row.get("tokens_per_event"), **_curve(row)} for row in detail]
+    columns = (
+        Column("Load", lambda row: text(row.get("load"))),
+        *(Column(name, lambda row, key=name: seconds(row.get(key))) for name in _SHARES),  # type: ignore[misc]
+        Column("Tokens/event", lambda row: figure(row.get("events"))),
+    )
+    note = "Gaps between a request's events, of all repeats." if told else ""
+    return build("Inter-token latency", columns, [row for row in told if "p50" in row], note=note)
+
+
+_SHARES = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "longest": 1.0}
+
+
+def _curve(row: Row) -> dict[str, object]:
+    found = mapping(row.get("itl"))
+    pairs = list(zip(map(number, items(found.get("share"))), items(found.get("value_s")), strict=False))
+    return {
+        name: value
+        for name, share in _SHARES.items()
+        for at, value in pairs
+        if at is not None and abs(at - share) < 1e-6
+    }
+
+
+def _over_time(detail: list[Row]) -> Table:
+    """What the timelines show, in a few numbers."""
+    told = [{"load": row.get("load"), **mapping(row.get("timeline"))} for row in detail]
+    columns = (
+        Column("Load", lambda row: text(row.get("load"))),
+        Column("Lasted", lambda row: seconds(_most(row, "time_s"))),
+        Column("Steady from", lambda row: seconds((*items(row.get("window_s")), None)[0])),
+        Column("to", lambda row: seconds((*items(row.get("window_s")), None, None)[1])),
+        Column("Most open", lambda row: count(_most(row, "open"))),
+        Column("Most tokens/s", lambda row: rate(_most(row, "output_tokens_per_s"))),
+    )
+    return build("Over time", columns, [row for row in told if row.get("time_s")])
+
+
+def _most(row: Row, key: str) -> float | None:
+    return max((found for each in items(row.get(key)) if (found := number(each)) is not None), default=None)
