@@ -6,7 +6,7 @@ import gc
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isnan
 from time import monotonic
@@ -24,6 +24,7 @@ from servewise.measure.exchange import Exchange
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.process import running_mock
 from servewise.measure.outcome import Outcome
+from servewise.measure.schedule import Due
 from servewise.measure.sending import Sending
 from servewise.measure.target import Timeouts
 
@@ -283,3 +284,71 @@ def test_nothing_is_left_for_the_collector() -> None:
     finally:
         if was_on:
             gc.enable()
+
+
+class _Timed:
+    """Asks at given times."""
+
+    def __init__(self, times_s: Sequence[float]) -> None:
+        self._left = [Due(replace(ASK, serial=i), time_s) for i, time_s in enumerate(times_s)]
+
+    def next_due_s(self) -> float | None:
+        """The next one's time."""
+        return self._left[0].scheduled_s if self._left else None
+
+    def take(self, now_s: float) -> Due | None:
+        """The next one, once its time has come."""
+        return self._left.pop(0) if self._left and self._left[0].scheduled_s <= now_s else None
+
+    def ended(self, exchange: Exchange) -> None:
+        """Nothing follows."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all were taken."""
+        return not self._left
+
+    def split(self, workers: int) -> Sequence[_Timed]:
+        """Not needed here."""
+        return [self]
+
+
+def test_an_open_loop_finds_its_connection_open() -> None:
+    """Before a due time a connection stands, replaced where it was dropped; no ask leaves before its time."""
+    opened: list[float] = []
+
+    def slow(peer: socket.socket) -> None:
+        opened.append(monotonic())
+        while read_request(peer):
+            time.sleep(0.3)
+            peer.sendall(WHOLE)
+
+    got: list[Exchange] = []
+    with served(_closing, slow) as url:
+        start_s = monotonic()
+        drive(_Timed([0.3, 0.5, 0.6]), target_of(url, model="m"), start_s=start_s, on_end=got.append)
+    assert [each.outcome for each in got] == [Outcome.COMPLETED] * 3
+    assert all(each.sent_s >= each.scheduled_s for each in got)
+    assert [each.fresh_connection for each in got] == [True] * 3
+    assert opened[0] - start_s < 0.3
+
+
+def _closing(peer: socket.socket) -> None:
+    """Closes before it is asked anything."""
+
+
+def test_a_server_that_closes_unused_connections_is_not_flooded() -> None:
+    """Connections opened ahead and lost unused are given up after three; the ask itself is still sent."""
+    opened: list[float] = []
+
+    def closing(peer: socket.socket) -> None:
+        opened.append(monotonic())
+        peer.settimeout(0.02)
+        read_request(peer)
+        peer.sendall(WHOLE)
+
+    got: list[Exchange] = []
+    with served(closing) as url:
+        drive(_Timed([0.5]), target_of(url, model="m"), start_s=monotonic(), on_end=got.append)
+    assert [each.outcome for each in got] == [Outcome.COMPLETED]
+    assert len(opened) == 4

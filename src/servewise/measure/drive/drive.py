@@ -50,6 +50,8 @@ def drive(
                 if ends_s is None:
                     sender.begin_due(now_s)
                     due_s = schedule.next_due_s()
+                    if due_s is not None:
+                        sender.open_ahead(due_s - now_s)
                 elif now_s >= ends_s:
                     break
                 else:

@@ -19,9 +19,12 @@ class Phase(IntEnum):
 
 
 class Lane:
-    """A connection; ``trip`` is None while it waits for its next request. ``served``: answers it has carried."""
+    """A connection; ``trip`` is None while it waits for its next request.
 
-    __slots__ = ("connection", "encrypted", "fd", "phase", "reader", "served", "trip")
+    ``served``: answers it has carried. ``waited``: it has lain idle, so that the server may have closed it meanwhile.
+    """
+
+    __slots__ = ("connection", "encrypted", "fd", "phase", "reader", "served", "trip", "waited")
 
     def __init__(self, address: Address, tls: Tls | None, trip: Trip | None) -> None:
         self.connection = Connection(address, tls)
@@ -30,6 +33,7 @@ class Lane:
         self.fd = self.connection.sock.fileno()
         self.phase = Phase.CONNECTING
         self.served = 0
+        self.waited = False
         self.trip = trip
 
     def close(self) -> None:

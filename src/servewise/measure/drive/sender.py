@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections import deque
 from collections.abc import Callable
+from math import isnan
 from time import monotonic
 
 from servewise.measure.dialect.answer import Ending
@@ -25,6 +26,8 @@ from servewise.measure.wire.stamping import ANCILLARY_BYTES
 from servewise.measure.wire.tls import Tls, tls_context
 
 SENDS_AT_ONCE = 32
+AHEAD_S = 2.0  # a connection is opened so long before it may be needed
+AHEAD_LOST = 3  # after so many that were lost unused, none is opened ahead any more
 PARSE_AT_ONCE = 32  # reads
 WORK_S = 0.5e-3  # parsing goes on for so long before the sockets are looked at again
 
@@ -45,12 +48,14 @@ class Sender:
         self.own_error = OwnError()
         self.under_way: dict[Trip, Lane | None] = {}
         self._schedule, self._target, self._on_end = schedule, target, on_end
-        self._keep = {"keep_text": keep_text, "keep_logprobs": keep_logprobs}
+        self._wanted = {"keep_text": keep_text, "keep_logprobs": keep_logprobs}
         self._start_s = start_s
         self._clock = RunClock(start_s)
         self._poller = Poller()
         self._lanes: dict[int, Lane] = {}
         self._idle: list[Lane] = []
+        self._ahead: Lane | None = None
+        self._ahead_lost = 0
         self._to_parse: deque[Trip] = deque()
         self._written = request_writer(target)
         self._context = tls_context(target) if target.scheme == "https" else None
@@ -77,6 +82,15 @@ class Sender:
                 return
             self._begin(due)
 
+    def open_ahead(self, in_s: float) -> None:
+        """An ask is due ``in_s`` from now: have a connection ready, so that opening one is no part of its lateness."""
+        wanted = 0 < in_s < AHEAD_S and self._target.keep_alive and not (self._idle or self._ahead)
+        if wanted and self._addresses and self._ahead_lost < AHEAD_LOST:
+            try:
+                self._ahead = self._opened(self._addresses[0], None)
+            except (OSError, ValueError):  # the ask that needs it will say
+                self._ahead_lost = AHEAD_LOST
+
     def now(self) -> float:
         """The run's time."""
         return monotonic() - self._start_s
@@ -101,30 +115,34 @@ class Sender:
             self._no_address = f"no such host {self._target.host!r}: {_why(error)}"
 
     def _begin(self, due: Due) -> None:
-        trip = Trip(due, self.now(), **self._keep)
+        trip = Trip(due, self.now(), **self._wanted)
         self.under_way[trip] = None
         self.own_error.most_open = max(self.own_error.most_open, len(self.under_way))
         if self._no_address:
             self._finish(trip, Outcome.REFUSED, self._no_address)
         elif self._idle:
             lane = self._idle.pop()
-            trip.fresh = False
+            trip.fresh = not lane.served
             lane.trip, self.under_way[trip] = trip, lane
             self._send(lane)
+        elif self._ahead:
+            self._ahead.trip, self.under_way[trip] = trip, self._ahead
+            self._ahead = None
         else:
             self._dial(trip)
 
     def _dial(self, trip: Trip) -> None:
         """Open a connection for ``trip``: the addresses in turn, the one that last worked first."""
-        address = self._addresses[trip.tried % len(self._addresses)]
         try:
-            lane = Lane(address, Tls(self._context, self._target.host) if self._context else None, trip)
+            self.under_way[trip] = self._opened(self._addresses[trip.tried % len(self._addresses)], trip)
         except (OSError, ValueError) as error:
             self._undialled(trip, error)
-            return
+
+    def _opened(self, address: Address, trip: Trip | None) -> Lane:
+        lane = Lane(address, Tls(self._context, self._target.host) if self._context else None, trip)
         self._lanes[lane.fd] = lane
-        self.under_way[trip] = lane
         self._poller.register(lane.fd, WRITE)
+        return lane
 
     def _undialled(self, trip: Trip, error: Exception) -> None:
         trip.tried += 1
@@ -223,12 +241,25 @@ class Sender:
             self._unconnected(lane, error)
             return
         if lane.connection.ready:
+            self._ready(lane)
+
+    def _ready(self, lane: Lane) -> None:
+        """A new connection may be used: at once, or later where it was opened ahead."""
+        if lane.trip is not None:
             self._send(lane)
+            return
+        self._ahead = None
+        lane.phase = Phase.READING
+        self._keep(lane)
+
+    def _keep(self, lane: Lane) -> None:
+        lane.trip, lane.waited = None, True
+        self._idle.append(lane)
 
     def _unconnected(self, lane: Lane, error: OSError) -> None:
         trip = lane.trip
         self._drop(lane)
-        if trip is None:
+        if trip is None:  # opened ahead: the ask that needs it will say
             return
         if isinstance(error, ssl.SSLError):
             self._finish(trip, Outcome.TLS, f"no trusted connection to {self._target.origin}: {_why(error)}")
@@ -249,9 +280,9 @@ class Sender:
         if trip is None:
             self._idle.remove(lane)
             self._drop(lane)
-        elif lane.served and not trip.reads and trip.answer.last_s != trip.answer.last_s and not trip.fresh:
+        elif lane.waited and not (trip.reads or trip.resent) and isnan(trip.answer.last_s):
             self._drop(lane)
-            trip.fresh = True
+            trip.fresh = trip.resent = True
             self.own_error.noted["requests sent again: the server had closed the kept-alive connection"] += 1
             self._dial(trip)
         else:
@@ -280,11 +311,10 @@ class Sender:
         """One exchange is over: its connection is kept or closed, and those who wait are told."""
         lane = self.under_way.pop(trip)
         exchange = trip.exchange(outcome, reason)
-        if lane is not None and lane.fd in self._lanes and lane.trip is trip:
-            lane.trip = None
+        if lane is not None and lane.trip is trip:
             if outcome is None and trip.ending is None and not trip.reads and self._reusable(trip):
                 lane.served += 1
-                self._idle.append(lane)
+                self._keep(lane)
             else:
                 self._drop(lane)
         self.own_error.lagged(trip.lags)
@@ -298,7 +328,11 @@ class Sender:
     def _drop(self, lane: Lane) -> None:
         del self._lanes[lane.fd]
         self._poller.unregister(lane.fd)
+        if lane.trip is None and not lane.served:
+            self._ahead_lost += 1
         lane.trip = None
+        if self._ahead is lane:
+            self._ahead = None
         lane.close()
 
     def _sweep(self) -> None:

@@ -35,6 +35,7 @@ class Trip:
         "lazy",
         "queued",
         "reads",
+        "resent",
         "sent_s",
         "stamped",
         "tried",
@@ -50,6 +51,7 @@ class Trip:
         self.reads: deque[Read] = deque()
         self.ending: Ending | None = None
         self.fresh = True
+        self.resent = False
         self.tried = 0  # connections that failed before any byte of the answer
         self.stamped = True
         self.lazy = False  # the head is known, and says that the end can be told by a look
