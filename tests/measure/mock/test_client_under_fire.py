@@ -267,3 +267,19 @@ def test_answers_without_a_stream() -> None:
         exchange = send_one(ask(0, stream=False, stream_options=None), target(server.url))
     assert (exchange.outcome, exchange.output_tokens) == (Outcome.COMPLETED, TOKENS)
     assert len(exchange.arrivals) == 1
+
+
+def test_completions_too() -> None:
+    """The completions API: text and token prompts, streamed, with the server's own counts."""
+    with running_mock(PLAN) as server:
+        at = target_of(server.url, model="mock", api="completions", timeouts=PATIENCE)
+        found = {}
+        for prompt, tokens in (("a b c d", 4), ([7, 8, 9], 3)):
+            options = {"include_usage": True}
+            body = {"model": "mock", "prompt": prompt, "max_tokens": TOKENS, "stream": True, "stream_options": options}
+            found[tokens] = send_one(Ask(serial=0, body=json.dumps(body).encode(), output_tokens=TOKENS), at)
+    for tokens, exchange in found.items():
+        assert exchange.outcome is Outcome.COMPLETED, exchange.reason
+        assert (exchange.prompt_tokens, exchange.output_tokens) == (tokens, TOKENS)
+        assert exchange.text is not None
+        assert len(exchange.text.split()) == len(exchange.arrivals) == TOKENS

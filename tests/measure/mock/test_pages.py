@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servewise.measure.mock.meters import Meters
@@ -17,6 +17,7 @@ from servewise.measure.mock.prefix_cache import PrefixCache
 from servewise.measure.mock.process import running_mock
 
 
+@settings(deadline=None)
 @given(
     block=st.integers(1, 6),
     shared=st.lists(st.sampled_from("abc"), max_size=30),

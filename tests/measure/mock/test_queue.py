@@ -11,7 +11,7 @@ import time
 from math import inf
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servewise.measure.mock.plan import MockPlan
@@ -97,6 +97,7 @@ def test_who_goes_away_frees_the_slot() -> None:
     assert third.started_s >= first.arrived_s
 
 
+@settings(deadline=None)
 @given(slots=st.integers(1, 4), steps=st.lists(st.tuples(st.booleans(), st.floats(0, 10)), max_size=60))
 def test_no_slot_is_shared_or_lost(slots: int, steps: list[tuple[bool, float]]) -> None:
     """Whatever enters and leaves, at most ``slots`` run, none waits while one is free, and order of arrival holds."""

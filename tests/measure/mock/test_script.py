@@ -45,6 +45,7 @@ def unchunked(data: bytes) -> bytes:
         body += chunk
 
 
+@settings(deadline=None)
 @given(per=st.integers(1, 20), tokens=st.integers(1, 60), writes=st.sampled_from(["whole", "split", "joined"]))
 def test_every_token_once_and_tpot_is_the_gap(per: int, tokens: int, writes: str) -> None:
     """However many tokens an event holds, all are told, and (last - first) / (N - tokens in the first) is the gap."""
