@@ -26,7 +26,7 @@ from servewise.measure.load.wanted import schedule_for
 from servewise.measure.schedule import Schedule
 from servewise.measure.servers.launch import Launcher
 from servewise.measure.servers.running import Running, running
-from servewise.records.columns import RequestColumns
+from servewise.records.columns import COMPLETED, RequestColumns
 from servewise.records.run_directory import HEADER, RunRecord, read_run
 from servewise.version import __version__
 from servewise.workload.lengths import Fixed
@@ -97,6 +97,7 @@ class Session:
                 repeat=piece.repeat,
                 first=(self._warm_up(piece.streams, prompts, form, seed),),
                 until_s=None if variant.batching == "static" else wanted.most_s,
+                drain_s=target.timeouts.total_s,
                 directory=directory,
                 record=self._record(piece, server, seed),
                 fetch=partial(get, target, target.metrics_path),
@@ -158,11 +159,11 @@ class Session:
 
 
 def is_whole(directory: Path) -> bool:
-    """Whether a run is kept there that ended as it should."""
+    """Whether a run is kept there that ended as it should, and in which something completed."""
     if not (directory / HEADER).exists():
         return False
     try:
         record = read_run(directory)
     except InputError:
         return False
-    return all(each.code != "partial-run" for each in record.caveats)
+    return COMPLETED in record.requests.status and all(each.code != "partial-run" for each in record.caveats)

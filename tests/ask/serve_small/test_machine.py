@@ -1,0 +1,54 @@
+"""The machine's state around a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+pytest.importorskip("torch")
+
+from servewise.ask.serve_small.machine import Gauge, others_share
+from servewise.ask.serve_small.rows import machine_caveats
+from servewise.probe.ops.machine import this_machine
+
+
+def test_the_share_of_busy_time_is_read_off_the_kernels_counts(tmp_path: Path) -> None:
+    """proc(5): user nice system idle iowait irq softirq steal; 30 of 100 ticks were neither idle nor waiting."""
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 0 50 1000 10 0 0 0 0 0\n")
+    after = "cpu  115 0 60 1065 15 0 0 5 0 0\n"
+    timer = Timer(0.05, lambda: stat.write_text(after))
+    timer.start()
+    try:
+        assert others_share(0.3, stat) == pytest.approx(0.3)
+    finally:
+        timer.join()
+
+
+def test_a_system_that_does_not_tell_gives_none(tmp_path: Path) -> None:
+    """No /proc/stat, or one that cannot be read: not known."""
+    assert others_share(0.0, tmp_path / "none") is None
+    (tmp_path / "odd").write_text("cpu x y")
+    assert others_share(0.0, tmp_path / "odd") is None
+
+
+def test_the_gauge_reads_a_bandwidth_that_memory_can_have() -> None:
+    """Between 0.1 and 10,000 GB/s on anything that runs this."""
+    found = Gauge(this_machine()).read()
+    assert 1e8 < found["bandwidth_bytes_per_s"] < 1e13
+
+
+def row(bandwidth: float | None, others: float | None) -> dict[str, float | None]:
+    """A row's two figures."""
+    return {"bandwidth_bytes_per_s": bandwidth, "others_share": others}
+
+
+def test_a_halved_bandwidth_and_busy_cores_are_told() -> None:
+    """Each has its own caveat; a quiet machine has none."""
+    assert machine_caveats([row(60e9, 0.01), row(58e9, None), row(None, 0.0)]) == ()
+    (found,) = machine_caveats([row(60e9, 0.01), row(30e9, 0.02)])
+    assert found.code == "bandwidth-changed"
+    (found,) = machine_caveats([row(60e9, 0.5), row(60e9, 0.02)])
+    assert found.code == "disturbed"
