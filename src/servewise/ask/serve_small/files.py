@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from servewise.ask.models import write_model
+from servewise.ask.serve_small.int8_checkpoint import write_int8
 from servewise.engine.checkpoints.library import find_checkpoint
 from servewise.errors import InputError
 
@@ -29,6 +30,15 @@ class ModelFiles:
     def folder(self, dtype: str = "bf16") -> Path:
         """The safetensors folder."""
         return self._written(self._folder / f"safetensors-{dtype}", "safetensors", dtype)
+
+    def int8_folder(self) -> Path:
+        """The safetensors folder with 8-bit weights."""
+        path = self._folder / "safetensors-int8"
+        if not path.exists():
+            source = self.folder()
+            self._tell("writing the model as safetensors, int8")
+            write_int8(source, path)
+        return path
 
     def _written(self, path: Path, kind: str, dtype: str) -> Path:
         if not path.exists():

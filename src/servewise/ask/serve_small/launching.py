@@ -60,7 +60,7 @@ def launcher_of(
             prefix_cache=variant.prefix_cache,
         )
     return Vllm(
-        folder=files.folder(),
+        folder=files.int8_folder() if variant.weights == "int8" else files.folder(),
         model=NAME,
         python=make(VLLM_RECIPE, places.environments, tell=tell),
         slots=slots,

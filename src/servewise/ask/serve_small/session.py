@@ -146,11 +146,12 @@ class Session:
     def conditions(self, engine: str) -> Conditions:
         """Of all its runs."""
         kv = "f16" if self.variant.server == "llamacpp" else "bf16"
+        rounded = ", int8 activations in layers" if self.variant.weights == "int8" else ""
         return Conditions(
             hardware=f"1 x {self.hardware}, server and client on it",
             load="closed loop",
             lengths=self.wanted.lengths(self.variant),
-            precision=f"{self.variant.weights} weights, {kv} KV",
+            precision=f"{self.variant.weights} weights{rounded}, {kv} KV",
             model=self.wanted.model,
             engine=engine,
             policy=self.variant.policy,

@@ -11,13 +11,10 @@ from servewise.errors import InputError, UnknownName
 Part = Literal["16-bit", "quantised", "prefix", "batching"]
 PARTS: tuple[Part, ...] = ("16-bit", "quantised", "prefix", "batching")
 SERVERS = {"llamacpp": "llama.cpp", "own": "servewise", "vllm": "vLLM"}
-QUANTISED = {"llamacpp": ("q8_0", "q4_0"), "own": (), "vllm": ()}
+QUANTISED = {"llamacpp": ("q8_0", "q4_0"), "own": (), "vllm": ("int8",)}
 BATCHING = {"llamacpp": ("continuous", "none"), "own": ("continuous", "dynamic", "static"), "vllm": ()}
 BATCH = 8  # streams of the comparison of batching policies
-WITHOUT_QUANTISED = {
-    "own": "`servewise serve` computes in 16 bits at the least",
-    "vllm": "its CPU build takes quantised checkpoints of its own formats only, and none of this model is here",
-}
+WITHOUT_QUANTISED = {"own": "`servewise serve` computes in 16 bits at the least"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
