@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -90,10 +90,11 @@ class _Bench:
     def go(self) -> Benched:
         """Probe, measure, answer."""
         self._claim()
-        probed = probe(self.target, self.form, self._send, self._fetch)
-        self.form = probed.form
-        self._learn()
-        self.caveats = (*probed.caveats, *self.prompts.size.caveats)
+        try:
+            self._meet()
+        except BaseException:
+            self._release()
+            raise
         knee = self._measure()
         if not self.campaign.runs:
             raise KeyboardInterrupt
@@ -102,6 +103,13 @@ class _Bench:
         answer = self._answer(knee)
         self._keep(answer)
         return Benched(answer, self.campaign.ended, self.campaign.reason)
+
+    def _meet(self) -> None:
+        """The first words with the server: which form it takes, how long its words are."""
+        probed = probe(self.target, self.form, self._send, self._fetch)
+        self.form = probed.form
+        self._learn()
+        self.caveats = (*probed.caveats, *self.prompts.size.caveats)
 
     def _measure(self) -> Knee | None:
         options, conditions = self.options, self.wanted.conditions
@@ -132,7 +140,7 @@ class _Bench:
                 workers=options.workers,
                 first=self._first(condition, prompts, seed),
                 until_s=self.wanted.load.duration_s,
-                drain_s=self.target.timeouts.total_s if condition.is_open else DRAIN_S,
+                drain_s=self._drain_s(condition),
                 retries=self.wanted.load.retries,
                 slo=self.wanted.slo,
                 directory=self._directory(condition, repeat),
@@ -145,6 +153,14 @@ class _Bench:
         )
         self._progressed(found)
         return found
+
+    def _drain_s(self, condition: Condition) -> float:
+        """How long what is open may go on. Of an open loop all counts; in a search what is later has failed the SLO."""
+        if not condition.is_open:
+            return DRAIN_S
+        if self.wanted.search is None or self.wanted.slo is None:
+            return self.target.timeouts.total_s
+        return DRAIN_S + max(bound.limit_s for bound in self.wanted.slo.bounds)
 
     def _schedule(self, condition: Condition, prompts: Prompts, seed: int) -> Schedule:
         rate = condition.rate_per_s if condition.kind == "rate" else None
@@ -200,6 +216,12 @@ class _Bench:
         except OSError as error:
             what = f"the run cannot be written ({error.strerror or error})"
             raise InputError(what, where=str(folder), hint="another place for the run") from error
+
+    def _release(self) -> None:
+        """Take the empty folder away where nothing will be measured."""
+        if self.wanted.run_dir is not None:
+            with suppress(OSError):
+                self.wanted.run_dir.rmdir()
 
     def _directory(self, condition: Condition, repeat: int) -> Path | None:
         folder = self.wanted.run_dir

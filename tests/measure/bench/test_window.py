@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.measure.bench import made
 
-from servewise.measure.bench.mser import mser5
+from servewise.measure.bench.mser import mser5, transient
 from servewise.measure.bench.summary import window_summary
 from servewise.measure.bench.window import closed_window, open_window
 from servewise.metrics import latency
@@ -162,3 +162,31 @@ def test_rows_of_a_window_keep_their_own_token_times() -> None:
     assert summary.tpot.p50 == pytest.approx(0.8 / 8)
     assert summary.itl.p50 == pytest.approx(0.8 / 8)
     assert len(latency.ints(requests.id)[window.rows]) == summary.completed
+
+
+def test_a_queue_in_balance_loses_nothing_to_the_cut() -> None:
+    """M/D/1 at load 0.5: over 60 runs the mean with its cut stays within 2% of that without; MSER-5 alone loses 3%."""
+    rng, means = np.random.default_rng(11), []
+    for _ in range(60):
+        gaps, waits = rng.exponential(2.0, 499), [0.0]
+        for gap in gaps:
+            waits.append(max(waits[-1] + 1.0 - gap, 0.0))
+        values = np.array(waits) + 1.0
+        whole, kept, alone = values, values[transient(values).first :], values[mser5(values).first :]
+        means.append([float(each.mean()) for each in (whole, kept, alone)])
+    whole_mean, kept_mean, alone_mean = np.mean(means, axis=0)
+
+    assert kept_mean == pytest.approx(whole_mean, rel=0.01)
+    assert alone_mean < whole_mean * 0.99
+
+
+def test_a_slow_start_in_noise_is_still_cut() -> None:
+    """Values that begin at 3 times their mean and decay: what is left is within 4% of the truth, uncut 16% off."""
+    rng, left, uncut = np.random.default_rng(12), [], []
+    for _ in range(40):
+        values = (1 + 2 * np.exp(-np.arange(500) / 40)) * rng.gamma(4, 0.25, 500)
+        left.append(float(values[transient(values).first :].mean()))
+        uncut.append(float(values.mean()))
+
+    assert np.mean(left) == pytest.approx(1, abs=0.04)
+    assert np.mean(uncut) > 1.12

@@ -37,8 +37,12 @@ class Measured:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def holds(self, slo: Slo, most_failed: float) -> bool:
-        """Whether the run keeps ``slo``: its bounds hold, no more than a share failed, and no queue grew."""
-        requests = self.tally.completed + self.tally.failed
+        """Whether the run keeps ``slo``: its bounds hold, no more than a share failed, and no queue grew.
+
+        Requests of an open loop that the end of the run cut off had waited too long: they count as failed.
+        """
+        late = self.tally.cancelled if self.condition.is_open else 0
+        requests = self.tally.completed + self.tally.failed + late
         growing = self.balance is not None and self.balance.verdict == "growing"
-        failed = self.tally.failed / requests if requests else 1.0
+        failed = (self.tally.failed + late) / requests if requests else 1.0
         return failed <= most_failed and not growing and self.summary.completed > 0 and slo.holds(self.summary)

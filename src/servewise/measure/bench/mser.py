@@ -1,4 +1,4 @@
-"""MSER-5: how much of the beginning of a run to leave out, found from the run itself.
+"""MSER-5: how much of the beginning of a run to leave out, found from the run itself, where it must be.
 
 White, Cobb and Spratt 2000, "A comparison of five steady-state truncation heuristics for simulation" (WSC 2000), after
 White 1997 (Simulation 69:6): of the means Y of successive batches of 5 observations, cut the first d, where d makes the
@@ -6,21 +6,34 @@ marginal standard error of the mean of the rest least:
 
     d* = argmin over d of  1 / (n - d)² x sum over j > d of (Y_j - mean of Y_d+1 .. Y_n)²
 
-Only d up to n / 2 is looked at: a least value at that limit says that the run was too short to show a steady state.
-Measured on 1,000 runs that are steady from the first (independent exponential values): of 60 observations 8% are called
-unsettled and 8% of the values cut, of 100 3% and 7%, of 500 none and 2%; AR(1) of correlation 0.9, of 500, 0.3% and 3%.
+Only d up to n / 2 is looked at: a least value at that limit says that the run was too short to show a steady state;
+here only where the values also rise or fall throughout.
+
+The rule alone does harm where nothing need be cut: in a queue it cuts a busy period that happens to come early, and the
+mean of the rest is too low. Hence a cut is made only where the mean of what it removes lies over 6 standard errors from
+that of the rest (the errors from blocks of time, ``metrics.sample``). Measured on 300 runs each of an M/D/1 queue that
+is steady enough (load 0.5 and 500 requests; 0.8 and 2,000): bias of the mean by the rule alone -3.3% and -4.2%, cuts in
+39% and 34% of the runs; with the condition -0.6% (+/- 1.0) and -0.8% (+/- 1.8), in 1% and 4%; without any cut -0.5% and
++0.1%. On 500 independent values that begin at 2 to 4 times their mean and decay over 20 to 40: bias +12%, +16% and +8%
+without a cut, +0.6%, +1.7% and +2.7% with it (the rule alone: +0.6%, +1.6%, +1.5%).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from servewise.metrics.sample import weighted_mean
+
 BATCH = 5
 FEWEST = 10 * BATCH  # observations below which nothing can be said
 SAME = 1e-8  # of the largest: what batches differ by less is rounding, of which no minimum is made
+APART = 6.0  # standard errors: the place of the cut was chosen among many, and values of a queue hang together
+STRETCHES, DRIFT = 20, 0.6
+NORMAL_REACH = 2.1  # of a 95% interval from 20 blocks, in standard errors (Student, 19 degrees)
 
 Floats = NDArray[np.float64]
 
@@ -32,12 +45,24 @@ class Truncation(NamedTuple):
     settled: bool
 
 
-def mser5(values: Floats) -> Truncation:
-    """The truncation of ``values`` in order of time; of fewer than 50 nothing is cut, and nothing known.
+def transient(values: Floats) -> Truncation:
+    """What to cut of ``values`` in order of time: as MSER-5 says, where that is no chance.
 
-    >>> mser5(np.r_[np.full(20, 9.0), np.tile([1.0, 1.1], 100)])
+    >>> transient(np.r_[np.full(20, 9.0), np.tile([1.0, 1.1], 100)])
     Truncation(first=20, settled=True)
     """
+    found = mser5(values)
+    if len(values) < FEWEST:
+        return found
+    if not found.settled:
+        return Truncation(0, settled=not _drifts(values))
+    if found.first and _apart(values[: found.first], values[found.first :]) <= APART:
+        return Truncation(0, settled=True)
+    return found
+
+
+def mser5(values: Floats) -> Truncation:
+    """The truncation by the rule alone; of fewer than 50 nothing is cut, and nothing known."""
     if len(values) < FEWEST:
         return Truncation(0, settled=False)
     means = values[: len(values) // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
@@ -49,3 +74,26 @@ def mser5(values: Floats) -> Truncation:
     half = len(means) // 2
     cut = int(np.argmin(errors[: half + 1]))
     return Truncation(0, settled=False) if cut == half else Truncation(cut * BATCH, settled=True)
+
+
+def _drifts(values: Floats) -> bool:
+    """Whether the means of 20 stretches rise or fall throughout: Kendall's rank correlation with time beyond 0.6.
+
+    For stretches that do not hang together that is 3.7 standard deviations (Kendall and Gibbons 1990, chapter 4).
+    """
+    means = np.array([each.mean() for each in np.array_split(values, STRETCHES)])
+    signs = np.sign(means[None, :] - means[:, None])
+    tau = float(np.triu(signs, 1).sum()) / (STRETCHES * (STRETCHES - 1) / 2)
+    return abs(tau) > DRIFT
+
+
+def _apart(removed: Floats, kept: Floats) -> float:
+    """How many standard errors the two means lie apart; that of the kept values holds for both, by their number."""
+    mean, interval = weighted_mean(kept, np.ones(len(kept)))
+    if interval is None:
+        return 0.0
+    error = (interval[1] - mean) / NORMAL_REACH * math.sqrt(1 + len(kept) / len(removed))
+    distance = abs(float(removed.mean()) - mean)
+    if distance <= SAME * float(np.abs(kept).max()):
+        return 0.0
+    return distance / error if error > 0 else math.inf

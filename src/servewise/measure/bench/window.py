@@ -8,7 +8,8 @@ Open loop. From the first to the last arrival. Its sample is the requests that w
 none is missing for being slow. Those at the end had less company than the others: a run should last many latencies
 (caveat ``short-run``).
 
-In both, the beginning is then cut by MSER-5 (``mser``) on the TTFT and on the TPOT, whichever cuts more.
+In both, a beginning that is not like the rest is then cut, by MSER-5 on the TTFT and on the TPOT (``mser``), whichever
+cuts more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from servewise.measure.bench.mser import FEWEST, mser5
+from servewise.measure.bench.mser import FEWEST, transient
 from servewise.metrics import latency
 from servewise.records.columns import COMPLETED, RequestColumns
 
@@ -81,8 +82,10 @@ def _made(start: float, end: float, full: float, rows: Ints, cut: int, settled: 
         how = f"{rule}; under {FEWEST} requests, so nothing more was cut"
     elif not settled:
         how = f"{rule}; no steady state shows (MSER-5)"
-    else:
+    elif cut:
         how = f"{rule}; then {cut} requests cut by MSER-5"
+    else:
+        how = f"{rule}; nothing in its beginning is unlike the rest (MSER-5)"
     return Window(start_s=start, end_s=end, full_s=full, rows=rows, cut=cut, settled=settled, rule=how)
 
 
@@ -102,7 +105,9 @@ def _cut(requests: RequestColumns, rows: Ints) -> tuple[int, bool | None]:
     if len(whole) < FEWEST:
         return 0, None
     found = [
-        mser5(series) for each in (latency.ttft, latency.tpot) if not np.isnan(series := each(requests)[whole]).any()
+        transient(series)
+        for each in (latency.ttft, latency.tpot)
+        if not np.isnan(series := each(requests)[whole]).any()
     ]
     if not all(each.settled for each in found):
         return 0, False
