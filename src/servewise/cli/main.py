@@ -23,6 +23,7 @@ COMMANDS = {
     "calibrate": "What runs tell of a server: coefficients with intervals, as a file for --estimator.",
     "compare": "Is run B better than run A, by how much, how sure is that?",
     "experiment": "A small model on real servers, started, measured and stopped, side by side.",
+    "loop": "Measure a server, calibrate, plan, and measure the plan's own point.",
     "report": "Answers drawn: one self-contained HTML file.",
     "demo": "The main job on built-in input; writes servewise-report.html.",
 }
