@@ -13,7 +13,9 @@ class Sending:
     sending. ``stalls_s``: every time that the loop did not look at its sockets for over a millisecond. ``read_lag_s``:
     for reads that the kernel stamped, how long data lay before it was read (a bounded sample). ``cpu_s``: processor
     time of the senders, ``wall_s`` the run's length, ``workers`` the number of processes. ``most_open``: the most
-    requests that were under way at once.
+    requests that were under way at once. ``merged_s``: for each output event that was read together with a later one
+    (its own stamp is lost then, and it has the later one's), the most by which it can have come earlier (a bounded
+    sample); ``merged`` is their number. A server that writes several events at once has them too.
     """
 
     lateness_s: tuple[float, ...] = ()
@@ -23,4 +25,6 @@ class Sending:
     wall_s: float = 0.0
     workers: int = 1
     most_open: int = 0
+    merged: int = 0
+    merged_s: tuple[float, ...] = ()
     notes: tuple[str, ...] = field(default=())

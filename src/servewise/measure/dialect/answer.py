@@ -144,7 +144,7 @@ class Answer:
         reading = self.reading
         if not (self._clean(ending) or reading.done):
             return _cut(ending)
-        if reading.any_output:
+        if reading.outputs:
             if reading.done or reading.finish_reason:
                 return Outcome.COMPLETED, ""
             return Outcome.TRUNCATED, "the answer ended without a finish_reason and without [DONE]"

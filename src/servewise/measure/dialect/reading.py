@@ -74,9 +74,9 @@ class Reading:
         return tuple(map(Arrival, self._times, tokens, self._reasoning))
 
     @property
-    def any_output(self) -> bool:
-        """Whether any output came."""
-        return bool(self._times)
+    def outputs(self) -> int:
+        """How many events brought output."""
+        return len(self._times)
 
     def _note(self, brought: Brought, usage: Usage | None, time_s: float) -> None:
         if brought.finish_reason:

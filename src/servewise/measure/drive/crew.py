@@ -203,6 +203,8 @@ def _together(sendings: Sequence[Sending], notes: tuple[str, ...]) -> Sending:
         lateness_s=tuple(each for sending in sendings for each in sending.lateness_s),
         stalls_s=tuple(each for sending in sendings for each in sending.stalls_s),
         read_lag_s=tuple(each for sending in sendings for each in sending.read_lag_s),
+        merged=sum(sending.merged for sending in sendings),
+        merged_s=tuple(each for sending in sendings for each in sending.merged_s),
         cpu_s=sum(sending.cpu_s for sending in sendings),
         wall_s=max((sending.wall_s for sending in sendings), default=0.0),
         workers=len(sendings),

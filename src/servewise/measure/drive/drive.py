@@ -51,7 +51,7 @@ def drive(
                     sender.begin_due(now_s)
                     due_s = schedule.next_due_s()
                     if due_s is not None:
-                        sender.open_ahead(due_s - now_s)
+                        sender.lanes.open_ahead(due_s - now_s)
                 elif now_s >= ends_s:
                     break
                 else:

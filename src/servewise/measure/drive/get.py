@@ -6,6 +6,7 @@ import http.client
 from time import monotonic
 
 from servewise.errors import RunFailed
+from servewise.measure.dialect.fault import one_line
 from servewise.measure.target import Target
 from servewise.measure.wire.tls import tls_context
 
@@ -28,11 +29,12 @@ def get(target: Target, path: str, *, timeout_s: float = 10.0) -> bytes:
         answer = connection.getresponse()
         body = _bounded(answer, monotonic() + timeout_s, where)
     except (OSError, http.client.HTTPException, UnicodeError, ValueError) as error:
-        raise RunFailed(f"{where}: {getattr(error, 'strerror', None) or error or type(error).__name__}") from error
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise RunFailed(f"{where}: {one_line(said)}") from error
     finally:
         connection.close()
     if answer.status != 200:
-        raise RunFailed(f"{where}: the server answered {answer.status} {answer.reason}")
+        raise RunFailed(f"{where}: the server answered {answer.status} {one_line(answer.reason)}")
     return body
 
 
@@ -51,4 +53,6 @@ def _bounded(answer: http.client.HTTPResponse, until_s: float, where: str) -> by
             raise RunFailed(f"{where}: the answer is over {LIMIT_BYTES} bytes")
         if monotonic() > until_s:
             raise RunFailed(f"{where}: the answer did not end in time")
+    if answer.length:
+        raise RunFailed(f"{where}: the answer was cut off {answer.length} bytes before its end")
     return b"".join(pieces)

@@ -11,23 +11,20 @@ from time import monotonic
 from servewise.measure.dialect.answer import Ending
 from servewise.measure.drive.deadlines import overdue, sweep_interval_s
 from servewise.measure.drive.lane import Lane, Phase
+from servewise.measure.drive.lanes import Lanes, why
 from servewise.measure.drive.own_error import OwnError
 from servewise.measure.drive.trip import Trip
 from servewise.measure.exchange import Exchange
 from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due, Schedule
 from servewise.measure.target import Target
-from servewise.measure.wire.addresses import addresses_of
-from servewise.measure.wire.connection import READ_BYTES, Address
-from servewise.measure.wire.poller import ERROR, READ, WRITE, Poller
+from servewise.measure.wire.connection import READ_BYTES
+from servewise.measure.wire.poller import ERROR
 from servewise.measure.wire.request_bytes import request_writer
 from servewise.measure.wire.run_clock import RunClock
 from servewise.measure.wire.stamping import ANCILLARY_BYTES
-from servewise.measure.wire.tls import Tls, tls_context
 
 SENDS_AT_ONCE = 32
-AHEAD_S = 2.0  # a connection is opened so long before it may be needed
-AHEAD_LOST = 3  # after so many that were lost unused, none is opened ahead any more
 PARSE_AT_ONCE = 32  # reads
 WORK_S = 0.5e-3  # parsing goes on for so long before the sockets are looked at again
 
@@ -46,29 +43,21 @@ class Sender:
         keep_logprobs: bool,
     ) -> None:
         self.own_error = OwnError()
+        self.lanes = Lanes(target)
         self.under_way: dict[Trip, Lane | None] = {}
         self._schedule, self._target, self._on_end = schedule, target, on_end
         self._wanted = {"keep_text": keep_text, "keep_logprobs": keep_logprobs}
         self._start_s = start_s
         self._clock = RunClock(start_s)
-        self._poller = Poller()
-        self._lanes: dict[int, Lane] = {}
-        self._idle: list[Lane] = []
-        self._ahead: Lane | None = None
-        self._ahead_lost = 0
         self._to_parse: deque[Trip] = deque()
         self._written = request_writer(target)
-        self._context = tls_context(target) if target.scheme == "https" else None
-        self._addresses: tuple[Address, ...] = ()
-        self._no_address = ""
         self._swept_s = 0.0
         self._looked_s = monotonic()
-        self._look_up()
 
     def turn(self, patience_s: float) -> None:
         """One turn of the loop: wait for at most ``patience_s``, read, parse a little."""
         self.own_error.stalled(monotonic() - self._looked_s)
-        ready = self._poller.wait(0.0 if self._to_parse else patience_s)
+        ready = self.lanes.poller.wait(0.0 if self._to_parse else patience_s)
         self._looked_s = monotonic()
         self._read_all(ready, self._clock.follow())
         self._parse_until(monotonic() + WORK_S)
@@ -82,15 +71,6 @@ class Sender:
                 return
             self._begin(due)
 
-    def open_ahead(self, in_s: float) -> None:
-        """An ask is due ``in_s`` from now: have a connection ready, so that opening one is no part of its lateness."""
-        wanted = 0 < in_s < AHEAD_S and self._target.keep_alive and not (self._idle or self._ahead)
-        if wanted and self._addresses and self._ahead_lost < AHEAD_LOST:
-            try:
-                self._ahead = self._opened(self._addresses[0], None)
-            except (OSError, ValueError):  # the ask that needs it will say
-                self._ahead_lost = AHEAD_LOST
-
     def now(self) -> float:
         """The run's time."""
         return monotonic() - self._start_s
@@ -102,54 +82,38 @@ class Sender:
 
     def close(self) -> None:
         """Close all connections."""
-        for lane in list(self._lanes.values()):
-            self._drop(lane)
-        self._poller.close()
+        self.lanes.close()
         if self._clock.steps:
             self.own_error.noted["steps of the wall clock, which were taken out"] += self._clock.steps
-
-    def _look_up(self) -> None:
-        try:
-            self._addresses = addresses_of(self._target)
-        except (OSError, UnicodeError) as error:
-            self._no_address = f"no such host {self._target.host!r}: {_why(error)}"
 
     def _begin(self, due: Due) -> None:
         trip = Trip(due, self.now(), **self._wanted)
         self.under_way[trip] = None
         self.own_error.most_open = max(self.own_error.most_open, len(self.under_way))
-        if self._no_address:
-            self._finish(trip, Outcome.REFUSED, self._no_address)
-        elif self._idle:
-            lane = self._idle.pop()
-            trip.fresh = not lane.served
-            lane.trip, self.under_way[trip] = trip, lane
-            self._send(lane)
-        elif self._ahead:
-            self._ahead.trip, self.under_way[trip] = trip, self._ahead
-            self._ahead = None
-        else:
+        if self.lanes.no_address:
+            self._finish(trip, Outcome.REFUSED, self.lanes.no_address)
+            return
+        lane = self.lanes.take(trip)
+        if lane is None:
             self._dial(trip)
+            return
+        self.under_way[trip] = lane
+        if lane.phase is Phase.READING:  # else it is on its way, and is sent when it is there
+            self._send(lane)
 
     def _dial(self, trip: Trip) -> None:
         """Open a connection for ``trip``: the addresses in turn, the one that last worked first."""
         try:
-            self.under_way[trip] = self._opened(self._addresses[trip.tried % len(self._addresses)], trip)
+            self.under_way[trip] = self.lanes.open(trip, trip.tried)
         except (OSError, ValueError) as error:
             self._undialled(trip, error)
 
-    def _opened(self, address: Address, trip: Trip | None) -> Lane:
-        lane = Lane(address, Tls(self._context, self._target.host) if self._context else None, trip)
-        self._lanes[lane.fd] = lane
-        self._poller.register(lane.fd, WRITE)
-        return lane
-
     def _undialled(self, trip: Trip, error: Exception) -> None:
         trip.tried += 1
-        if trip.tried < len(self._addresses):
+        if trip.tried < len(self.lanes.addresses):
             self._dial(trip)
         else:
-            self._finish(trip, Outcome.REFUSED, f"no connection to {self._target.origin}: {_why(error)}")
+            self._finish(trip, Outcome.REFUSED, f"no connection to {self._target.origin}: {why(error)}")
 
     def _send(self, lane: Lane) -> None:
         trip = lane.trip
@@ -165,8 +129,7 @@ class Sender:
             self._ended(lane, Ending.RESET)
             return
         if not whole:
-            self._poller.modify(lane.fd, WRITE)
-            lane.phase = Phase.WRITING
+            self.lanes.await_room(lane)
             return
         trip, sent_s = lane.trip, self.now()
         assert trip is not None
@@ -177,12 +140,11 @@ class Sender:
         ready_s = trip.due.scheduled_s if trip.due.ready_s is None else trip.due.ready_s
         self.own_error.lateness_s.append(sent_s - ready_s)
         if lane.phase is not Phase.READING:
-            self._poller.modify(lane.fd, READ)
-            lane.phase = Phase.READING
+            self.lanes.await_bytes(lane, Phase.READING)
 
     def _read_all(self, ready: list[tuple[int, int]], zero_ns: int) -> None:
         """The hot path: from each ready socket the bytes and their stamp are put aside."""
-        lanes, start_s, to_parse = self._lanes, self._start_s, self._to_parse
+        lanes, start_s, to_parse = self.lanes.by_fd, self._start_s, self._to_parse
         for fd, mask in ready:
             lane = lanes.get(fd)
             if lane is None:
@@ -228,8 +190,7 @@ class Sender:
         try:
             if lane.phase is Phase.CONNECTING:
                 lane.connection.connected()
-                self._poller.modify(lane.fd, READ)
-                lane.phase = Phase.SECURING
+                self.lanes.await_bytes(lane, Phase.SECURING)
             else:
                 data, _ = lane.connection.receive()
                 if not data:
@@ -247,22 +208,16 @@ class Sender:
         """A new connection may be used: at once, or later where it was opened ahead."""
         if lane.trip is not None:
             self._send(lane)
-            return
-        self._ahead = None
-        lane.phase = Phase.READING
-        self._keep(lane)
-
-    def _keep(self, lane: Lane) -> None:
-        lane.trip, lane.waited = None, True
-        self._idle.append(lane)
+        else:
+            self.lanes.keep(lane)
 
     def _unconnected(self, lane: Lane, error: OSError) -> None:
         trip = lane.trip
-        self._drop(lane)
+        self.lanes.drop(lane)
         if trip is None:  # opened ahead: the ask that needs it will say
             return
         if isinstance(error, ssl.SSLError):
-            self._finish(trip, Outcome.TLS, f"no trusted connection to {self._target.origin}: {_why(error)}")
+            self._finish(trip, Outcome.TLS, f"no trusted connection to {self._target.origin}: {why(error)}")
         else:
             self._undialled(trip, error)
 
@@ -271,23 +226,22 @@ class Sender:
             return lane.connection.plain(data)
         except ssl.SSLError as error:
             assert lane.trip is not None
-            self._finish(lane.trip, Outcome.TLS, f"TLS failed inside the answer: {_why(error)}")
+            self._finish(lane.trip, Outcome.TLS, f"TLS failed inside the answer: {why(error)}")
             return b""
 
     def _ended(self, lane: Lane, ending: Ending) -> None:
         """The connection is gone: an idle one is forgotten, a used one that gave no byte is replaced once."""
         trip = lane.trip
         if trip is None:
-            self._idle.remove(lane)
-            self._drop(lane)
+            self.lanes.drop(lane)
         elif lane.waited and not (trip.reads or trip.resent) and isnan(trip.answer.last_s):
-            self._drop(lane)
+            self.lanes.drop(lane)
             trip.fresh = trip.resent = True
             self.own_error.noted["requests sent again: the server had closed the kept-alive connection"] += 1
             self._dial(trip)
         else:
             trip.ending = ending
-            self._drop(lane)
+            self.lanes.drop(lane)
             if not trip.queued:
                 trip.queued = True
                 self._to_parse.append(trip)
@@ -314,26 +268,16 @@ class Sender:
         if lane is not None and lane.trip is trip:
             if outcome is None and trip.ending is None and not trip.reads and self._reusable(trip):
                 lane.served += 1
-                self._keep(lane)
+                self.lanes.keep(lane)
             else:
-                self._drop(lane)
-        self.own_error.lagged(trip.lags)
+                self.lanes.drop(lane)
+        self.own_error.read(trip.lags, trip.merged_s)
         self._schedule.ended(exchange)
         self._on_end(exchange)
 
     def _reusable(self, trip: Trip) -> bool:
         http = trip.answer.http
         return self._target.keep_alive and http.complete and http.keep_alive
-
-    def _drop(self, lane: Lane) -> None:
-        del self._lanes[lane.fd]
-        self._poller.unregister(lane.fd)
-        if lane.trip is None and not lane.served:
-            self._ahead_lost += 1
-        lane.trip = None
-        if self._ahead is lane:
-            self._ahead = None
-        lane.close()
 
     def _sweep(self) -> None:
         """Now and then: what has waited too long ends."""
@@ -346,7 +290,3 @@ class Sender:
             reason = overdue(trip, now_s, timeouts)
             if reason:
                 self._finish(trip, Outcome.TIMED_OUT, reason)
-
-
-def _why(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)

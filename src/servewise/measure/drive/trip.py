@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from math import nan
+from math import isnan, nan
 
 from servewise.measure.dialect.answer import Answer, Ending
 from servewise.measure.exchange import Exchange
@@ -33,6 +33,8 @@ class Trip:
         "heard_s",
         "lags",
         "lazy",
+        "merged_s",
+        "parsed_s",
         "queued",
         "reads",
         "resent",
@@ -58,6 +60,8 @@ class Trip:
         self.until_close = False
         self.queued = False
         self.lags: list[float] = []
+        self.merged_s: list[float] = []
+        self.parsed_s = nan  # when the last parsed read was made
 
     def wants_parsing(self, data: bytes) -> bool:
         """Whether the answer may be over with ``data``, or too much of it waits."""
@@ -73,17 +77,25 @@ class Trip:
         while reads and most > 0 and not answer.over:
             most -= 1
             ancillary, zero_ns, read_s, data = reads.popleft()
-            stamp = stamp_ns(ancillary)
+            stamp, time_s = stamp_ns(ancillary), read_s
             if stamp is None:
                 self.stamped = False
-                answer.feed(data, read_s)
-                continue
-            time_s = min((stamp - zero_ns) * 1e-9, read_s)
-            self.lags.append(read_s - time_s)
+            else:
+                time_s = min((stamp - zero_ns) * 1e-9, read_s)
+                self.lags.append(read_s - time_s)
+            before = answer.reading.outputs
             answer.feed(data, time_s)
+            if answer.reading.outputs > before + 1:
+                self._merged(answer.reading.outputs - before - 1, time_s)
+            self.parsed_s = read_s
         self.lazy = answer.http.chunked or answer.http.until_close
         self.until_close = answer.http.until_close
         return answer.over or (not reads and self.ending is not None)
+
+    def _merged(self, events: int, time_s: float) -> None:
+        """Output events that share the time of a later one: they came after the read before, or after the sending."""
+        since_s = self.sent_s if isnan(self.parsed_s) else self.parsed_s
+        self.merged_s += [max(0.0, time_s - since_s)] * events
 
     def exchange(self, outcome: Outcome | None, reason: str) -> Exchange:
         """What became of it; ``outcome`` None: as the answer itself says."""
