@@ -14,6 +14,7 @@ from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due, Schedule
 
 Answer = Callable[[Due, float], Exchange]
+MOST = 100_000
 
 
 def taking(service_s: float, **more: Any) -> Answer:
@@ -42,6 +43,7 @@ def driven(schedule: Schedule, answer: Answer, until_s: float = inf) -> list[Exc
         while under_way and under_way[0][0] <= now_s:
             done.append(heapq.heappop(under_way)[2])
             schedule.ended(done[-1])
+            assert len(done) < MOST, "a schedule that goes on without end"
 
 
 def most_under_way(exchanges: list[Exchange]) -> int:
