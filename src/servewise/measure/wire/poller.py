@@ -14,7 +14,7 @@ MOST_AT_ONCE = 64  # so that a due request waits for few reads
 
 
 class Poller:
-    """``epoll`` where there is one, else ``poll``; level-triggered.
+    """``epoll`` where there is one, else ``poll`` (which spins the last millisecond); level-triggered.
 
     ``epoll_wait`` counts in milliseconds. A nearer moment is waited for with ``select`` on the epoll descriptor
     (microseconds), and the last 100 us are spun, since a sleeping process wakes 50 us late or more.
@@ -30,7 +30,7 @@ class Poller:
     def wait(self, seconds: float) -> list[tuple[int, int]]:
         """Descriptors with what is ready there; empty after ``seconds``."""
         if self._epoll is None:
-            found: list[tuple[int, int]] = self._poll.poll(max(0.0, seconds * 1e3))
+            found: list[tuple[int, int]] = self._poll.poll(int(max(0.0, seconds) * 1e3))
             return found
         if seconds > COARSE_S:
             return self._ready(int(seconds * 1e3) * 1e-3 - 1e-3)
