@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from servewise.probe.ops.gemms import gemm_operations
 from servewise.probe.ops.machine import Machine
 from servewise.probe.ops.streams import PIECE_BYTES, stream_operations
 from servewise.probe.ops.timing import sample, timing_of
@@ -20,6 +21,7 @@ PATIENCE_S = 0.2
 LOOK_S = 0.4
 STAT = Path("/proc/stat")
 BUSY_SHARE, SLOW_SHARE = 0.1, 0.75
+SIDE = 1024
 
 
 class Gauge:
@@ -37,6 +39,12 @@ class Gauge:
             self._read = first.prepare()
         timing = timing_of(sample(self._read, self._machine, 5, PATIENCE_S))
         return {"bandwidth_bytes_per_s": PIECE_BYTES / timing.median_s, "others_share": others}
+
+
+def peak_flops_per_s(machine: Machine) -> float:
+    """The rate of a matrix product in 16 bits [FLOP/s]."""
+    (product,) = gemm_operations((SIDE,), ("bfloat16",), machine.device)
+    return product.flops / timing_of(sample(product.prepare(), machine, 5, PATIENCE_S)).median_s
 
 
 def others_share(look_s: float = LOOK_S, stat: Path = STAT) -> float | None:

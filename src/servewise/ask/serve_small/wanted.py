@@ -12,7 +12,7 @@ from servewise.workload.prefix import SharedPrefix
 
 PROMPT, OUTPUT, PREFIX = 128, 64, 512
 MIXED = Uniform(16, 112)  # the same mean as OUTPUT
-LEAST = 6  # requests of a run, however few streams
+LEAST = 10  # requests of a run, however few streams; a calibration takes no fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
