@@ -123,7 +123,7 @@ def test_the_servers_own_words_lie_beside_the_clients(server: RunningMock) -> No
 
     assert row(found)["server"]["engine"] == "vllm"
     assert row(found)["server"]["running"]["most"] <= 2
-    assert found.answer.conditions.engine == "vllm"
+    assert found.answer.conditions.engine == "servewise"  # as its list of models says, not whose names it speaks
 
 
 def test_a_run_directory_holds_every_run_and_the_answer(server: RunningMock, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from servewise.measure.bench.enough import MOST
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
 from servewise.measure.bench.open_files import make_room
-from servewise.measure.bench.probing import patiently, probe
+from servewise.measure.bench.probing import engine_of, patiently, probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
 from servewise.measure.drive.crew import Crew
@@ -81,6 +81,7 @@ class _Bench:
         self.crew = crew
         self.wanted, self.target, self.options = wanted, wanted.target, wanted.options
         self.form = wanted.form
+        self.engine: str | None = None
         self.progress = progress
         self.campaign = Campaign(self._run_one)
         self.caveats: tuple[Caveat, ...] = ()
@@ -108,6 +109,7 @@ class _Bench:
         """The first words with the server: which form it takes, how long its words are."""
         probed = probe(self.target, self.form, self._send, self._fetch)
         self.form = probed.form
+        self.engine = self.options.engine or engine_of(self.target, self._fetch)
         self._learn()
         self.caveats = (*probed.caveats, *self.prompts.size.caveats)
 
@@ -259,7 +261,7 @@ class _Bench:
             model=options.model,
             hardware=options.hardware,
             precision=options.precision,
-            engine=options.engine or self._engine(),
+            engine=self.engine or self._speaking(),
             load=self._load(),
             lengths=_lengths(self.wanted),
             workload=None if load.trace is None else load.trace.title,
@@ -271,7 +273,8 @@ class _Bench:
     def _most_repeats(self) -> int:
         return max((each.repeat + 1 for each in self.campaign.runs), default=1)
 
-    def _engine(self) -> str | None:
+    def _speaking(self) -> str | None:
+        """Whose names its metrics have, where it does not say what it is."""
         return next((each.timeline.engine for each in self.campaign.runs if each.timeline.engine), None)
 
     def _load(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from servewise.caveats import Caveat
 from servewise.errors import InputError, RunFailed, ServewiseError, UnknownName
@@ -18,6 +20,7 @@ from servewise.measure.outcome import Outcome
 from servewise.measure.target import Target
 
 TOKENS = 8
+ENGINES = {"vllm", "sglang", "llamacpp", "servewise", "lmdeploy", "mistralrs"}  # as they write it in ``owned_by``
 TRIES, LONGEST_WAIT_S = 4, 60.0
 Send = Callable[[Ask], Exchange]
 
@@ -50,14 +53,35 @@ def probe(target: Target, form: Form, send: Send, fetch: Callable[[str], bytes])
 
 def models_of(target: Target, fetch: Callable[[str], bytes]) -> tuple[str, ...]:
     """The names that the server lists; none where it lists none."""
-    path = target.path.partition("?")[0].removesuffix(ENDPOINTS[target.api]) + "/models"
-    try:
-        listed = json.loads(fetch(path))
-    except (ServewiseError, ValueError, RecursionError):
-        return ()
+    return tuple(name for each in _listed(target, fetch) if isinstance(name := each.get("id"), str))
+
+
+def engine_of(target: Target, fetch: Callable[[str], bytes]) -> str | None:
+    """The engine that the server names itself as, with its version where it tells one; None where it tells none.
+
+    Its list of models says whose they are (``owned_by``), and ``/version`` the version (vLLM, this project's engine).
+    """
+    owners = {str(each.get("owned_by")).lower() for each in _listed(target, fetch)} & ENGINES
+    if len(owners) != 1:
+        return None
+    told = _document(target.metrics_path.removesuffix("/metrics") + "/version", fetch)
+    version = told.get("version") if isinstance(told, dict) else None
+    known = isinstance(version, str) and re.fullmatch(r"[0-9A-Za-z.+_-]{1,40}", version)
+    return f"{owners.pop()} {version}" if known else owners.pop()
+
+
+def _listed(target: Target, fetch: Callable[[str], bytes]) -> list[dict[str, Any]]:
+    listed = _document(target.path.partition("?")[0].removesuffix(ENDPOINTS[target.api]) + "/models", fetch)
     data = listed.get("data") if isinstance(listed, dict) else None
-    names = [each.get("id") for each in data if isinstance(each, dict)] if isinstance(data, list) else []
-    return tuple(name for name in names if isinstance(name, str))
+    return [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+
+
+def _document(path: str, fetch: Callable[[str], bytes]) -> Any:
+    """The JSON at ``path``; None where there is none."""
+    try:
+        return json.loads(fetch(path))
+    except (ServewiseError, ValueError, RecursionError):
+        return None
 
 
 def _simpler(form: Form) -> Iterator[Form]:
