@@ -68,7 +68,7 @@ class Vllm:
             ),
             model=self.model,
             version=f"{VLLM}+cpu",
-            patience_s=300.0,
+            patience_s=600.0,
             environment={
                 "HF_HUB_OFFLINE": "1",
                 "VLLM_CPU_KVCACHE_SPACE": str(self.kv_gib),
