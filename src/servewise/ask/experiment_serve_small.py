@@ -13,6 +13,7 @@ from servewise.ask.numbers import positive, whole, wholes
 from servewise.ask.serve_small.files import ModelFiles
 from servewise.ask.serve_small.launching import Places, launcher_of
 from servewise.ask.serve_small.machine import Gauge
+from servewise.ask.serve_small.prediction import add_predictions
 from servewise.ask.serve_small.rows import machine_caveats, rows_of
 from servewise.ask.serve_small.session import Session
 from servewise.ask.serve_small.variants import (
@@ -154,6 +155,7 @@ class _Course:
             if self.ended == "interrupted":
                 raise KeyboardInterrupt
             raise RunFailed("; ".join(self.failed.values()) or "nothing was measured")
+        rows = add_predictions(rows, self.variants, self.wanted, self.folder, self.machine)
         return Answer(
             command="experiment",
             conditions=self._conditions(rows),
