@@ -70,7 +70,7 @@ def compare(
     found = differences(wholes[0], wholes[1], besides=() if len(matched) == 1 else ("load",))
     return Answer(
         command="compare",
-        conditions=side_by_side(*wholes),
+        conditions=side_by_side(dict(zip("AB", wholes, strict=True))),
         result={
             "rows": [_row(each, row, several=len(compared) > 1) for each in compared for row in each.rows],
             "a": _side(a, [each.a for each in compared]),

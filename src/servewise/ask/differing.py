@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -78,17 +78,16 @@ def fact_caveats(name: str, a: RunSummary, b: RunSummary, failed: tuple[float, f
     return tuple(found)
 
 
-def side_by_side(a: Conditions, b: Conditions) -> Conditions:
-    """Conditions of a comparison: what both share, and ``A: ...; B: ...`` where they differ."""
+def side_by_side(several: Mapping[str, Conditions]) -> Conditions:
+    """Conditions of several runs by name: what all share, and ``A: ...; B: ...`` where they differ."""
     values: dict[str, object] = {}
     for each in fields(Conditions):
-        of_a, of_b = getattr(a, each.name), getattr(b, each.name)
-        if of_a == of_b:
-            values[each.name] = of_a
-        elif each.name == "seeds":
-            values[each.name] = None
+        found = {name: getattr(conditions, each.name) for name, conditions in several.items()}
+        shared = len(set(found.values())) == 1
+        if shared or each.name == "seeds":
+            values[each.name] = next(iter(found.values())) if shared else None
         else:
-            values[each.name] = f"A: {of_a or 'not stated'}; B: {of_b or 'not stated'}"
+            values[each.name] = "; ".join(f"{name}: {value or 'not stated'}" for name, value in found.items())
     return Conditions(**values)  # type: ignore[arg-type]
 
 

@@ -38,13 +38,13 @@ def measured_row(
     outcomes: Mapping[str, int] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """The row of one condition of ``bench``.
+    """The row of one condition of ``bench`` out of what a run directory, or another client's file, keeps.
 
-    ``concurrency`` of a closed loop or ``rate_per_s`` asked for of an open one; ``outcomes``: how many requests ended
-    how, by name; ``more`` is what else is known of the condition (its name, the arrivals achieved). ``cached_tokens``
-    are summed over the completed requests, as the server counted them.
+    ``concurrency`` of a closed loop or ``rate_per_s`` of an open one; ``outcomes``: how many requests ended how, by
+    name; ``more`` is what else is known of the condition. Means of tokens are over the completed requests.
     """
     ended = summary.completed + summary.failed + summary.rejected + summary.unfinished
+    counts = {} if outcomes is None else outcomes
     return (
         {
             "concurrency": concurrency,
@@ -52,7 +52,7 @@ def measured_row(
             "requests": ended,
             "completed": summary.completed,
             "errors": ended - summary.completed,
-            "outcomes": {} if outcomes is None else {name: count for name, count in sorted(outcomes.items()) if count},
+            "outcomes": [{"outcome": name, "count": count} for name, count in sorted(counts.items()) if count],
             "ttft_s": summary.ttft.to_json(),
             "ttft_from_sent_s": summary.ttft_from_sent.to_json(),
             "tpot_s": summary.tpot.to_json(),
@@ -62,9 +62,9 @@ def measured_row(
             "requests_per_s": summary.requests_per_s,
             "output_tokens_per_s": summary.output_tokens_per_s,
             "goodput_per_s": summary.goodput_per_s,
-            "prompt_tokens": summary.prompt_tokens,
+            "prompt_tokens_mean": summary.prompt_tokens / summary.completed if summary.completed else None,
+            "output_tokens_mean": summary.output_tokens / summary.completed if summary.completed else None,
             "cached_tokens": summary.cached_tokens,
-            "output_tokens": summary.output_tokens,
             "duration_s": summary.duration_s,
         }
         | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}

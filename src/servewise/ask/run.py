@@ -1,17 +1,19 @@
-"""A run directory as an answer, and a simulated run as a run directory."""
+"""Run directories as an answer, and a simulated run as a run directory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from servewise.answer import Answer
+from servewise.ask.differing import over_loads
+from servewise.ask.measured import measured_answer
 from servewise.ask.rows import simulated_row
+from servewise.ask.runs import Condition, conditions_in
+from servewise.caveats import unique
 from servewise.conditions import Conditions
-from servewise.errors import InputError
-from servewise.metrics.summary import summarise
-from servewise.records.columns import StepColumns
-from servewise.records.run_directory import RunRecord, read_run, write_run
+from servewise.records.run_directory import RunRecord, write_run
 from servewise.simulate.run import Run
 from servewise.version import __version__
 
@@ -36,18 +38,24 @@ def keep_run(
     )
 
 
-def run_answer(directory: str | Path) -> Answer:
-    """The run in ``directory`` as an answer of one row."""
-    record = read_run(Path(directory))
-    if record.kind != "simulated":
-        raise InputError(f"holds a {record.kind} run, which this version cannot draw", where=str(directory))
-    steps = record.steps if record.steps is not None else StepColumns()
-    summary = summarise(record.requests, steps, slots=record.slots or 1)
-    rate = record.details.get("rate_per_s")
-    row = simulated_row(
-        str(record.details.get("policy", record.conditions.policy or "run")),
+def run_answer(place: str | Path) -> Answer:
+    """The run, or the runs, at ``place`` as an answer: of ``simulate``, or of ``bench`` where any was measured."""
+    conditions = conditions_in(place)
+    if any(each.kind != "simulated" for each in conditions):
+        return measured_answer(place)
+    return Answer(
+        command="simulate",
+        conditions=over_loads([each.conditions for each in conditions]),
+        result={"rows": [_simulated(each) for each in conditions]},
+        caveats=unique(tuple(caveat for each in conditions for caveat in each.caveats)),
+    )
+
+
+def _simulated(condition: Condition) -> dict[str, Any]:
+    summary, rate = condition.summary(None), condition.detail("rate_per_s")
+    return simulated_row(
+        str(condition.detail("policy") or condition.conditions.policy or "run"),
         float(rate) if isinstance(rate, (int, float)) else summary.requests_per_s,
         summary,
-        slots=record.slots or 1,
+        slots=condition.runs[0].record.slots or 1,
     )
-    return Answer("simulate", record.conditions, {"rows": [row]}, record.caveats)

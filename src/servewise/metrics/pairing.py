@@ -61,29 +61,28 @@ def pairs_of(a: Part, b: Part, *, same_seed: bool) -> Pairs | str:
 
     The same are requests of one id whose prompts are equally long, up to one difference that all share (a template
     that one server counts). ``same_seed``: both runs drew their requests from one seed; without it the lengths must
-    vary, and agree. At least 20, and 90% of those that completed in either run, must have completed in both.
+    vary, and agree. Of the requests that completed in either run 90% must have completed in both (else the pairs are
+    those that were easy for both), and at least 20 of them lie in both parts.
     """
-    rows_a, rows_b = _completed(a), _completed(b)
+    rows_a, rows_b = (latency.completed_by_schedule(each.requests) for each in (a, b))
     ids_a, ids_b = latency.ints(a.requests.id)[rows_a], latency.ints(b.requests.id)[rows_b]
     if len(np.unique(ids_a)) < len(ids_a) or len(np.unique(ids_b)) < len(ids_b):
         return "a request stands twice in one of them"
     _, in_a, in_b = np.intersect1d(ids_a, ids_b, return_indices=True)
-    if len(in_a) < max(FEWEST_PAIRS, LEAST_SHARED * max(len(ids_a), len(ids_b))):
+    if len(in_a) < LEAST_SHARED * max(len(ids_a), len(ids_b)):
         return f"{len(in_a)} requests completed in both, of {len(ids_a)} and {len(ids_b)}"
     order = np.argsort(in_a)
-    found = Pairs(rows_a[in_a[order]], rows_b[in_b[order]])
+    both = Pairs(rows_a[in_a[order]], rows_b[in_b[order]])
+    inside = np.isin(both.a, a.rows) & np.isin(both.b, b.rows)
+    found = Pairs(both.a[inside], both.b[inside])
+    if len(found) < FEWEST_PAIRS:
+        return f"only {len(found)} requests lie in the steady window of both"
     of_a, of_b = _lengths(a, found.a), _lengths(b, found.b)
     if len(np.unique(of_b - of_a)) > 1:
         return "their prompts are not of the same lengths"
     if not same_seed and len(np.unique(of_a)) < DISTINCT_LENGTHS:
         return "nothing shows that the requests are the same: no seed that both state, no lengths that vary"
     return found
-
-
-def _completed(part: Part) -> Ints:
-    """The part's completed requests, in order of schedule."""
-    rows = latency.completed_by_schedule(part.requests)
-    return rows[np.isin(rows, part.rows)]
 
 
 def _lengths(part: Part, rows: Ints) -> Ints:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from servewise.answer import Answer
 from servewise.report.charts.figure import Figure
 from servewise.report.figures import (
+    bench,
+    compare,
     plan,
     prefix,
     probe_kv,
@@ -25,7 +27,8 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "size": size.figures,
     "steptime": steptime.figures,
     "simulate": simulate.figures,
-    "bench": simulate.measured_figures,
+    "bench": bench.figures,
+    "compare": compare.figures,
     "speculate": speculate.figures,
     "prefix": prefix.figures,
     "plan": plan.figures,

@@ -1,4 +1,4 @@
-"""Figures of ``simulate`` and ``bench``: latencies against the rate, policy by policy."""
+"""Figures of ``simulate``: latencies against the rate, policy by policy; percentiles at a single load."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ def figures(answer: Answer) -> list[Figure]:
         drawn = _latencies(answer, "policy", {"e2e": "Latency"}, in_steps=True)
     else:
         drawn = _latencies(answer, "policy", {"ttft": "TTFT", "tpot": "TPOT"})
-    return drawn or _spreads(answer)
-
-
-def measured_figures(answer: Answer) -> list[Figure]:
-    """TTFT and TPOT of a measured server against the rate, where rates were asked, or their spread at each load."""
-    return _latencies(answer, "", {"ttft": "TTFT", "tpot": "TPOT"}) or _spreads(answer)
+    return drawn or spreads(answer)
 
 
 def _latencies(answer: Answer, group: str, metrics: dict[str, str], *, in_steps: bool = False) -> list[Figure]:
@@ -48,7 +43,7 @@ def _latencies(answer: Answer, group: str, metrics: dict[str, str], *, in_steps:
     return drawn
 
 
-def _spreads(answer: Answer) -> list[Figure]:
+def spreads(answer: Answer) -> list[Figure]:
     """The percentiles of each row's latencies, where one rate alone was asked."""
     in_steps = answer.result.get("unit_step") is True
     found = [
