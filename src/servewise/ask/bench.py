@@ -281,7 +281,8 @@ class _Bench:
         conditions = self.campaign.conditions() or list(self.wanted.conditions)
         if conditions[0].kind == "rate":
             rates = ", ".join(f"{each.value:g}" for each in conditions)
-            return f"open loop, {self.wanted.options.arrivals} arrivals, {rates} requests/s"
+            kind = "the trace at" if self.wanted.load.trace else f"open loop, {self.wanted.options.arrivals} arrivals,"
+            return f"{kind} {rates} requests/s"
         if conditions[0].kind == "concurrency":
             return f"closed loop of {', '.join(f'{each.value:g}' for each in conditions)} streams"
         return ", ".join(map(str, conditions))

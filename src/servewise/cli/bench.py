@@ -24,7 +24,7 @@ ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
 @click.option("--model", metavar="NAME", help="As the server calls it.  [required]")
 @click.option("--hardware", metavar="TEXT", help="On what it runs: every figure carries it.  [required]")
 @click.option("--precision", metavar="P", help="Of weights and KV cache, e.g. bf16 or Q4_K_M.  [required]")
-@click.option("--engine", metavar="TEXT", help="Name and version; default: what its metrics tell.")
+@click.option("--engine", metavar="TEXT", help="Name and version; default: what the server tells.")
 @click.option("--concurrency", type=Several(WHOLE), metavar="N,...", help="Closed loop of so many streams.  [1,8,32]")
 @click.option("--rate", type=Several(PER_S), metavar="R,...", help="Open loop, requests/s.")
 @click.option("--trace", metavar="FILE", help="Replay a trace at its own times, or at --rate.")
