@@ -16,6 +16,7 @@ NAMES = (
     "speed.commands",
     "speed.simulator",
     "speed.plan",
+    "speed.client",
 )
 
 

@@ -29,10 +29,10 @@ class Arrival:
 class Exchange:
     """What was sent, what came, and when; times in seconds from the run's start, NaN where it never happened.
 
-    ``scheduled_s``: when it was due. ``sent_s``: when the last byte of the request left (stamped as the system call
-    returned). ``head_s``: the answer's head. ``end_s``: the last byte of the answer. ``arrivals`` hold output alone
-    (no role-only, empty, usage or comment events). Token counts are the server's usage where it gave one
-    (``counted_by`` says so), else the tokenizer's, else the events'. ``stamped``: whether arrival times are the
+    ``scheduled_s``: when it was due. ``sent_s``: when the last byte of the request left (the kernel's own stamp, else
+    as the system call returned). ``head_s``: the answer's head. ``end_s``: the last byte of the answer. ``arrivals``
+    hold output alone (no role-only, empty, usage or comment events). Token counts are the server's usage where it gave
+    one (``counted_by`` says so), else the tokenizer's, else the events'. ``stamped``: whether arrival times are the
     kernel's or the program's own. ``reason`` is one line for people, empty for a completed one. ``text`` is kept where
     wanted, and ``logprobs``: for each output token what the server returned.
     """
