@@ -15,8 +15,8 @@ from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.engine.checkpoint import load_checkpoint
+from servewise.engine.compiled.load import load_model
 from servewise.engine.config import DecoderConfig
-from servewise.engine.decoder.load import load_decoder
 from servewise.engine.running.engine import Engine
 from servewise.engine.server.app import Api
 from servewise.engine.server.asked import Served
@@ -42,6 +42,7 @@ class ServeOptions:
     ``blocks`` or ``kv_memory_bytes`` size the pool (neither: what all slots could fill, at most a quarter of the
     memory); ``context_tokens`` is the longest prompt and reply together, the model's own or less. ``host`` other than
     loopback is seen from other machines; ``key`` is then wise. ``grace_s``: what requests have to end after a signal.
+    ``kernels``: ``torch``, ``compiled`` (bfloat16 on x86-64, built at first use), or ``auto``, these where they can be.
     """
 
     policy: str = "continuous"
@@ -57,6 +58,7 @@ class ServeOptions:
     context_tokens: int | None = None
     dtype: str = "bfloat16"
     device: str = "cpu"
+    kernels: str = "auto"
     threads: int | None = None
     host: str = "127.0.0.1"
     port: int = 8000
@@ -102,9 +104,9 @@ def service(model: str, options: ServeOptions) -> Service:
     )
     listener = bound(options.host, whole(options.port, "port", least=0, most=65_535))
     try:
-        decoder = load_decoder(checkpoint, dtype=dtype, device=options.device)
+        loaded = load_model(checkpoint, dtype=dtype, device=options.device, kernels=options.kernels)
         engine = Engine(
-            decoder,
+            loaded.model,
             policy,
             blocks=blocks,
             block_tokens=options.block_tokens,
@@ -118,7 +120,7 @@ def service(model: str, options: ServeOptions) -> Service:
     driver = Driver(engine, meters)
     app = Api(driver, served, meters, options.key).application()
     grace_s = whole(options.grace_s, "grace", least=0, most=86_400)
-    answer = _answer(served, engine, policy, options, machine, checkpoint.stored, listener)
+    answer = _answer(served, engine, policy, options, machine, checkpoint.stored, loaded.kernels, listener)
     return Service(HttpServer(app, driver, listener, grace_s=grace_s), engine, answer)
 
 
@@ -180,6 +182,7 @@ def _answer(
     options: ServeOptions,
     machine: Machine,
     stored: str,
+    kernels: str,
     listener: socket.socket,
 ) -> Answer:
     pool, config = engine.pool, engine.model.config
@@ -192,7 +195,7 @@ def _answer(
             lengths=f"up to {served.context_tokens} tokens, prompt and reply",
             precision=f"{options.dtype}; weights stored as {stored}",
             model=config.name,
-            engine=f"servewise engine, PyTorch {torch.__version__}",
+            engine=f"servewise engine by {kernels}; PyTorch {torch.__version__}",
             policy=describe(policy),
             version=__version__,
         ),
@@ -207,6 +210,7 @@ def _answer(
             "max_sequences": policy.slots,
             "max_batched_tokens": policy.max_batched_tokens if isinstance(policy, Continuous) else None,
             "api_key": options.key is not None,
+            "kernels": kernels,
         },
         caveats=_caveats(served, config, policy, options, listener),
     )
@@ -240,6 +244,7 @@ def lines(answer: Answer) -> list[str]:
     said = [
         f"servewise: {result['model']} at {result['url']}/v1",
         f"  on       {answer.conditions.hardware}, {answer.conditions.precision}",
+        f"  kernels  {result['kernels']}",
         f"  policy   {answer.conditions.policy}",
         f"  KV pool  {pool}, {format_bytes(result['kv_bytes'])}",
         f"  limits   {', '.join(limits)}",

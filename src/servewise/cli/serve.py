@@ -28,6 +28,7 @@ from servewise.errors import InputError
 )
 @click.option("--dtype", default="bfloat16", show_default=True, help="What computes: float64, float32, bfloat16 ...")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
+@click.option("--kernels", default="auto", show_default=True, help="auto, torch, or compiled (bfloat16 on x86-64).")
 @click.option("--threads", type=WHOLE, metavar="N", help="Of CPU operations; default: PyTorch's choice.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The default is reached from this machine only.")
 @click.option("--port", type=WHOLE, default=8000, show_default=True, help="0 takes any free one.")

@@ -43,12 +43,19 @@ struct Lookup {
     const int32_t* table;
     int64_t head;
     float scale;
+
+    int64_t group_at(const Places& places, int64_t group) const {
+        return places.group_at(table[group / places.groups()], head, group % places.groups());
+    }
 };
 
+// `next` is what comes after: blocks lie anywhere, so that the CPU cannot guess it.
 template <int ROWS>
-static void score_group(const bf16* const* queries, const bf16* keys, int64_t head_dim, Lanes* scores) {
+static void score_group(
+    const bf16* const* queries, const bf16* keys, const bf16* next, int64_t head_dim, Lanes* scores) {
     Lanes sums[ROWS] = {};
     for (int64_t d = 0; d < head_dim; d += 2) {
+        __builtin_prefetch(next + LANES * d);
         const Pairs of_tokens = pairs(keys + LANES * d);
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row) sums[row] = dot(sums[row], of_tokens, pair_everywhere(queries[row] + d));
@@ -62,15 +69,18 @@ static void weigh(
     const Places& places, const Cache& cache, const Lookup& lookup, const bf16* weights, int64_t stride, int64_t d,
     int64_t first, int64_t last, float* out) {
     Lanes sums[ROWS][BLOCKS] = {};
-    const int64_t groups = places.groups();
     for (int64_t group = first; group < last; ++group) {
-        const int64_t block = lookup.table[group / groups];
-        const bf16* values = cache.values + places.group_at(block, lookup.head, group % groups) + 2 * d;
+        const int64_t at = lookup.group_at(places, group);
+        const int64_t ahead = lookup.group_at(places, std::min(group + 1, last - 1)) - at;
+        const bf16* values = cache.values + at + 2 * d;
         const bf16* of_group = weights + group * LANES;
         for (int pair = 0; pair < LANES / 2; ++pair, values += 2 * places.head_dim, of_group += 2) {
             Pairs of_tokens[BLOCKS];
 #pragma GCC unroll 4
-            for (int b = 0; b < BLOCKS; ++b) of_tokens[b] = pairs(values + 2 * LANES * b);
+            for (int b = 0; b < BLOCKS; ++b) {
+                __builtin_prefetch(values + ahead + 2 * LANES * b);
+                of_tokens[b] = pairs(values + 2 * LANES * b);
+            }
 #pragma GCC unroll 8
             for (int row = 0; row < ROWS; ++row) {
                 const Pairs weight = pair_everywhere(of_group + row * stride);
@@ -129,10 +139,10 @@ static void attend_rows(
     const int64_t first = start / places.block_tokens * groups + start % places.block_tokens / LANES;
     const int64_t end = stop - 1, last = end / places.block_tokens * groups + end % places.block_tokens / LANES + 1;
     for (int64_t group = first; group < last; ++group) {
-        const int64_t block = lookup.table[group / groups];
+        const bf16* keys = cache.keys + lookup.group_at(places, group);
+        const bf16* next = cache.keys + lookup.group_at(places, std::min(group + 1, last - 1));
         Lanes scores[ROWS];
-        score_group<ROWS>(
-            queries, cache.keys + places.group_at(block, lookup.head, group % groups), places.head_dim, scores);
+        score_group<ROWS>(queries, keys, next, places.head_dim, scores);
         for (int row = 0; row < ROWS; ++row) store(desk.scores + row * desk.slots + group * LANES, scores[row]);
     }
     float totals[ROWS];

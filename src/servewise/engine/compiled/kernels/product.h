@@ -53,6 +53,7 @@ static void multiply_some(
 #ifdef __AMX_BF16__
 constexpr int TILE_ROWS = 16;
 constexpr int MOST_ROWS = 2 * TILE_ROWS;
+constexpr int AHEAD = 4096;  // values of weights
 
 // Linux gives a process AMX's registers on request (Documentation/arch/x86/xstate.rst).
 static bool tiles_granted() {
@@ -89,6 +90,11 @@ static void multiply_tiles(
         _tile_zero(3);
     }
     for (int64_t i = 0; i < inputs; i += 32) {
+        if (TALL)  // so much is computed between two loads that the CPU does not look far enough ahead itself
+            for (int64_t line = 0; line < LANES * 32; line += 32) {
+                __builtin_prefetch(first + LANES * i + AHEAD + line);
+                __builtin_prefetch(second + LANES * i + AHEAD + line);
+            }
         _tile_loadd(4, x + i, 2 * stride);
         _tile_loadd(6, first + LANES * i, 64);
         _tile_dpbf16ps(0, 4, 6);
