@@ -33,7 +33,7 @@ from servewise.errors import InputError, RunFailed
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.version import __version__
 
-STREAMS = (1, 8, 32)
+STREAMS, PREFIX_STREAMS = (1, 8, 32), (1, 8)
 SETTINGS = "experiment.json"
 Progress = Callable[[int, int], None]
 Tell = Callable[[str], None]
@@ -55,6 +55,7 @@ def experiment_serve_small(
     servers: Iterable[str] = tuple(SERVERS),
     parts: Iterable[str] = PARTS,
     streams: int | Iterable[int] = STREAMS,
+    prefix_streams: int | Iterable[int] = PREFIX_STREAMS,
     requests: int = 2,
     repeats: int = 1,
     most_s: float = 60.0,
@@ -63,7 +64,8 @@ def experiment_serve_small(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> Experimented:
-    """TTFT, TPOT and throughput of ``model`` on each of ``servers`` (llamacpp, own, vllm), loads of ``streams``.
+    """TTFT, TPOT and throughput of ``model`` on each of ``servers`` (llamacpp, own, vllm), loads of ``streams``
+    (with a shared prefix ``prefix_streams``: at 32 its prompts alone take llama.cpp minutes on two cores).
 
     ``parts``: 16-bit weights; quantised; a shared prefix of 512 tokens with prefix caching off and on; batching
     policies on answers of mixed lengths. Each run sends ``requests`` a stream (none after ``most_s`` [s]) in a closed
@@ -82,7 +84,12 @@ def experiment_serve_small(
         most_s=positive(most_s, "most seconds", most=1e5),
         seed=whole(seed, "seed", least=0),
     )
-    found = variants(chosen, names_in(tuple(parts), PARTS, "parts"), wholes(streams, "streams"))
+    found = variants(
+        chosen,
+        names_in(tuple(parts), PARTS, "parts"),
+        wholes(streams, "streams"),
+        wholes(prefix_streams, "prefix streams"),
+    )
     folder = Path(run_dir)
     _claim(folder, wanted)
     course = _Course(folder, wanted, machine, places, progress, tell, found)

@@ -28,6 +28,7 @@ def command() -> None:
     "--parts", type=Several(TEXT), default="16-bit,quantised,prefix,batching", show_default=True, metavar="P,..."
 )
 @click.option("--streams", type=Several(WHOLE), default="1,8,32", show_default=True, metavar="N,...")
+@click.option("--prefix-streams", type=Several(WHOLE), default="1,8", show_default=True, metavar="N,...")
 @click.option("--requests", type=WHOLE, default=2, show_default=True, metavar="N", help="A stream and run.")
 @click.option("--repeats", type=WHOLE, default=1, show_default=True, metavar="N", help="Of each run.")
 @click.option(

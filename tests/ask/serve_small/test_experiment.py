@@ -58,7 +58,12 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def run(folder: Path, **options: Any) -> Any:
     """The experiment on two of the servers, small."""
     places = Places(environments=folder / "environments", models=folder / "models")
-    given: dict[str, Any] = {"servers": ("llamacpp", "vllm"), "parts": ("16-bit", "prefix"), "streams": (1, 2)}
+    given: dict[str, Any] = {
+        "servers": ("llamacpp", "vllm"),
+        "parts": ("16-bit", "prefix"),
+        "streams": (1, 2),
+        "prefix_streams": (1, 2),
+    }
     return experiment_serve_small(run_dir=folder / "runs", places=places, **(given | options))
 
 

@@ -11,17 +11,18 @@ from servewise.errors import InputError
 
 def test_every_server_has_its_16_bit_run_and_its_prefix_cache_off_and_on() -> None:
     """The study's steps are there for all three, at each number of streams."""
-    found = variants(tuple(SERVERS), PARTS, (1, 8, 32))
+    found = variants(tuple(SERVERS), PARTS, (1, 8, 32), (1, 8))
     for server in SERVERS:
         own = [each for each in found if each.server == server]
         assert [each.weights for each in own if each.part == "16-bit"] == ["bf16"]
         assert [each.prefix_cache for each in own if each.part == "prefix"] == [False, True]
-        assert all(each.streams == (1, 8, 32) for each in own if each.part != "batching")
+        assert {each.streams for each in own if each.part in ("16-bit", "quantised")} == {(1, 8, 32)}
+        assert {each.streams for each in own if each.part == "prefix"} == {(1, 8)}
 
 
 def test_llama_cpp_is_measured_with_and_without_its_continuous_batching() -> None:
     """By its own switch; the own engine by its three policies."""
-    found = variants(tuple(SERVERS), ("batching",), (1,))
+    found = variants(tuple(SERVERS), ("batching",), (1,), (1,))
     assert {(each.server, each.batching) for each in found} == {
         ("llamacpp", "continuous"),
         ("llamacpp", "none"),
@@ -33,14 +34,14 @@ def test_llama_cpp_is_measured_with_and_without_its_continuous_batching() -> Non
 
 def test_no_two_variants_share_a_folder() -> None:
     """Each has a name of its own."""
-    names = [each.name for each in variants(tuple(SERVERS), PARTS, (1,))]
+    names = [each.name for each in variants(tuple(SERVERS), PARTS, (1,), (1,))]
     assert len(set(names)) == len(names)
 
 
 def test_a_run_has_full_rounds_of_all_streams() -> None:
     """A static batch starts only when it is full, so requests come in multiples of the streams."""
     wanted = Wanted(model="m", threads=2, requests=3)
-    for variant in variants(("own",), PARTS, (1, 4, 8, 32)):
+    for variant in variants(("own",), PARTS, (1, 4, 8, 32), (1, 8)):
         for streams in variant.streams:
             requests = wanted.load(variant, streams).requests
             assert requests is not None

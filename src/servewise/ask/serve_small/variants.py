@@ -50,17 +50,23 @@ class Variant:
         return f"{batching}, prefix cache {'on' if self.prefix_cache else 'off'}"
 
 
-def variants(servers: Sequence[str], parts: Sequence[str], streams: Sequence[int]) -> list[Variant]:
-    """Every variant, server by server, in the order of the study."""
-    return [each for server in servers for each in _of(server, tuple(streams)) if each.part in parts]
+def variants(
+    servers: Sequence[str], parts: Sequence[str], streams: Sequence[int], prefix_streams: Sequence[int]
+) -> list[Variant]:
+    """Every variant, server by server, in the order of the study; the shared prefix at ``prefix_streams``."""
+    return [
+        each for server in servers for each in _of(server, tuple(streams), tuple(prefix_streams)) if each.part in parts
+    ]
 
 
-def _of(server: str, streams: tuple[int, ...]) -> Iterator[Variant]:
+def _of(server: str, streams: tuple[int, ...], prefix_streams: tuple[int, ...]) -> Iterator[Variant]:
     yield Variant(part="16-bit", server=server, weights="bf16", streams=streams)
     for weights in QUANTISED[server]:
         yield Variant(part="quantised", server=server, weights=weights, streams=streams)
     for cached in (False, True):
-        yield Variant(part="prefix", server=server, weights="bf16", streams=streams, shared=True, prefix_cache=cached)
+        yield Variant(
+            part="prefix", server=server, weights="bf16", streams=prefix_streams, shared=True, prefix_cache=cached
+        )
     for batching in BATCHING[server]:
         yield Variant(part="batching", server=server, weights="bf16", streams=(BATCH,), batching=batching, mixed=True)
 

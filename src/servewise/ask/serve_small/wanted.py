@@ -33,7 +33,8 @@ class Wanted:
 
     def load(self, variant: Variant, streams: int, requests: int | None = None) -> LoadWanted:
         """The load of one run, or of ``requests`` of its kind."""
-        whole = max(streams * self.requests, -(-LEAST // streams) * streams)
+        rounds = self.requests * (2 if variant.mixed else 1)  # answers of mixed lengths need more to settle
+        whole = max(streams * rounds, -(-LEAST // streams) * streams)
         return LoadWanted(
             input_tokens=Fixed(PROMPT),
             output_tokens=self.outputs(variant),
