@@ -9,6 +9,7 @@ from servewise.report.charts.figure import Figure
 from servewise.report.figures import (
     bench,
     compare,
+    experiment,
     plan,
     prefix,
     probe_kv,
@@ -29,6 +30,7 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "simulate": simulate.figures,
     "bench": bench.figures,
     "compare": compare.figures,
+    "experiment": experiment.figures,
     "speculate": speculate.figures,
     "prefix": prefix.figures,
     "plan": plan.figures,

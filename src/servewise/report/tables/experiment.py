@@ -9,6 +9,8 @@ from servewise.report.table import Column, Table, build
 from servewise.report.tables.latency import latency_columns
 from servewise.report.wording import UNKNOWN, count, percent, rate, seconds
 
+BUILDS, PREFIX = "Servers and builds by load", "A shared prefix, its cache off and on"
+
 
 def _bandwidth(row: Row) -> str:
     found = number(row.get("bandwidth_bytes_per_s"))
@@ -49,7 +51,7 @@ def _rest() -> tuple[Column, ...]:
 
 def _builds(found: Sequence[Row]) -> Table:
     note = "128 tokens in, 64 out, prefix cache off."
-    return build("Servers and builds by load", (*_HEAD, _STREAMS, *_rest()), found, note=note, grouped=True)
+    return build(BUILDS, (*_HEAD, _STREAMS, *_rest()), found, note=note, grouped=True)
 
 
 def _prefix(found: Sequence[Row]) -> Table:
@@ -61,7 +63,7 @@ def _prefix(found: Sequence[Row]) -> Table:
         *_rest(),
     )
     note = "512 shared tokens and 128 of its own in each prompt, 64 out; the cache knew the shared part before."
-    return build("A shared prefix, its cache off and on", columns, found, note=note, grouped=True)
+    return build(PREFIX, columns, found, note=note, grouped=True)
 
 
 def _cached(row: Row) -> str:
