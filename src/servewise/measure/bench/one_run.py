@@ -13,6 +13,7 @@ from servewise.errors import InputError, RunFailed
 from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.details import early_end, run_details
 from servewise.measure.bench.health import Health
+from servewise.measure.bench.interrupt import Interrupt
 from servewise.measure.bench.measured import Ended, Measured
 from servewise.measure.bench.summary import window_summary
 from servewise.measure.bench.tally import Tally
@@ -112,6 +113,7 @@ class _Run:
         self.wanted, self.kept = wanted, kept
         self.tally = Tally(wanted.count_text)
         self.health = Health(time.monotonic)
+        self.interrupt = Interrupt()
         self.disk = ""
         self.interrupted = False
 
@@ -137,14 +139,17 @@ class _Run:
 
     def _send(self, driver: Driver, start_s: float) -> Sending:
         try:
-            return driver(
-                self.wanted.schedule,
-                start_s=start_s,
-                on_end=self._ended,
-                until_s=self.wanted.until_s,
-                stop=lambda: bool(self.disk or self.health.reason),
-                drain_s=self.wanted.drain_s,
-            )
+            with self.interrupt:
+                sending = driver(
+                    self.wanted.schedule,
+                    start_s=start_s,
+                    on_end=self._ended,
+                    until_s=self.wanted.until_s,
+                    stop=self._must_stop,
+                    drain_s=self.wanted.drain_s,
+                )
+            self.interrupted = self.interrupt.noted  # in the last moment, when nothing was left to stop
+            return sending
         except KeyboardInterrupt:
             self.interrupted = True
             return Sending(
@@ -163,6 +168,11 @@ class _Run:
                 self.kept.append(self.tally.records.columns, row)
             except InputError as error:
                 self.disk = str(error)
+
+    def _must_stop(self) -> bool:
+        """Asked by the driver at every turn, where nothing is half done."""
+        self.interrupt.check()
+        return bool(self.disk or self.health.reason)
 
     def _measured(self, sending: Sending, scraper: Scraper | None, began: float) -> Measured:
         requests, condition = self.tally.records.columns, self.wanted.condition
