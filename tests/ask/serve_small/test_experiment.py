@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("httptools")
+pytest.importorskip("orjson")
 
 from servewise.ask import experiment_serve_small as whole
 from servewise.ask.experiment_serve_small import experiment_serve_small

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("httptools")
+pytest.importorskip("orjson")
+
 from servewise.ask.quality import Compared, quality
 from servewise.errors import RunFailed
 from servewise.measure.addressing import target_of

@@ -22,6 +22,7 @@ from servewise.measure.servers.log import last_lines
 from servewise.units import format_bytes
 
 MADE = "servewise.json"
+TOLD = (b"Collecting", b"Building", b"Installing", b"Successfully", b"ERROR")  # of pip's lines
 Tell = Callable[[str], None]
 
 
@@ -98,7 +99,7 @@ def _step(command: Sequence[str], recipe: Recipe, log: Path, output: int, tell: 
     try:
         for line in child.stdout:
             os.write(output, line)
-            if line[:1].isalpha() and not line.startswith(b"WARNING"):
+            if line.startswith(TOLD):
                 tell(f"{recipe.name}: {line.decode('utf-8', 'replace').strip()[:100]}")
         code = child.wait()
     finally:
