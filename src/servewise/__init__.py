@@ -1,7 +1,7 @@
 """Servewise: how to serve a large language model, predicted with error bars.
 
 The commands are functions here too, each giving an ``Answer``: ``size``, ``steptime``, ``simulate``, ``speculate``,
-``prefix``, ``plan``, ``study`` and ``demo``.
+``prefix``, ``plan``, ``compare``, ``study`` and ``demo``.
 
 >>> import servewise
 >>> servewise.steptime("llama-2-13b", "a100-80gb", batch=1, estimator="ideal").result["rows"][0]["bound"]
@@ -22,6 +22,7 @@ from servewise.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from servewise.answer import Answer
+    from servewise.ask.compare import compare
     from servewise.ask.demo import demo
     from servewise.ask.plan import plan
     from servewise.ask.prefix import prefix
@@ -42,6 +43,7 @@ __all__ = [
     "RunFailed",
     "ServewiseError",
     "UnknownName",
+    "compare",
     "demo",
     "plan",
     "prefix",
@@ -52,7 +54,7 @@ __all__ = [
     "study",
 ]
 
-_QUESTIONS = ("demo", "plan", "prefix", "simulate", "size", "speculate", "steptime", "study")
+_QUESTIONS = ("compare", "demo", "plan", "prefix", "simulate", "size", "speculate", "steptime", "study")
 _TYPES = {
     "Answer": "answer",
     "Caveat": "caveats",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,18 @@ def test_a_gap_that_a_client_does_not_keep_is_not_compared(tmp_path: Path) -> No
     metrics = {each["metric"] for each in compare(a, b).result["rows"]}
     assert "tpot_p50" in metrics
     assert "itl_p50" not in metrics
+
+
+def test_caveats_beside_the_runs_are_told_with_whose_they_are(tmp_path: Path) -> None:
+    """What bench found of B (a client that was late) stands in its answer beside the runs: compare says it too."""
+    a, b = measured(tmp_path / "a", count=60), measured(tmp_path / "b" / "concurrency-4", count=60)
+    caveat = {"code": "client-saturated", "message": "the client was late", "cure": "more workers"}
+    (tmp_path / "b" / "bench.json").write_text(json.dumps({"caveats": [caveat]}), "utf-8")
+    found = next(each for each in compare(a, b.parent).caveats if each.code == "client-saturated")
+    assert found.message == "B: the client was late"
+    (tmp_path / "b" / "bench.json").write_text('{"caveats": [7]}', "utf-8")
+    with pytest.raises(InputError, match=r"bench\.json"):
+        compare(a, b.parent)
 
 
 @pytest.mark.parametrize("place", ["nowhere", "empty"])

@@ -10,7 +10,7 @@ from typing import Any
 from servewise.answer import Answer
 from servewise.ask.differing import difference_caveats, differences, fact_caveats, over_loads, side_by_side
 from servewise.ask.numbers import whole
-from servewise.ask.runs import Condition, conditions_in
+from servewise.ask.runs import Condition, caveats_beside, conditions_in
 from servewise.caveats import Caveat, unique
 from servewise.errors import InputError
 from servewise.metrics.bootstrap import RESAMPLES
@@ -86,7 +86,9 @@ def compare(
             "resamples": RESAMPLES,
             "seed": seed,
         },
-        caveats=unique((*difference_caveats(found), *_facts(compared), *left, *_own_caveats(compared))),
+        caveats=unique(
+            (*difference_caveats(found), *_facts(compared), *left, *_own_caveats(compared), *_kept_caveats(a, b))
+        ),
     )
 
 
@@ -211,4 +213,13 @@ def _own_caveats(compared: Sequence[Compared]) -> tuple[Caveat, ...]:
         for each in compared
         for side, condition in (("A", each.a), ("B", each.b))
         for caveat in condition.caveats
+    )
+
+
+def _kept_caveats(a: str | Path, b: str | Path) -> tuple[Caveat, ...]:
+    """Those of the answers that stand beside the runs."""
+    return tuple(
+        Caveat(each.code, f"{side}: {each.message}", each.cure)
+        for side, place in (("A", a), ("B", b))
+        for each in caveats_beside(place)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,8 +25,9 @@ from servewise.metrics.sample import EMPTY
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, pool, summarise
 from servewise.records.columns import COMPLETED, FAILED
-from servewise.records.run_directory import HEADER, RunRecord, read_run
+from servewise.records.run_directory import HEADER, MAX_HEADER_BYTES, RunRecord, read_run
 
+ANSWER = "bench.json"
 DEEPEST = 3  # folders of folders of runs
 MOST_RUNS = 2_000
 
@@ -131,6 +133,16 @@ def conditions_in(place: str | Path) -> tuple[Condition, ...]:
     return tuple(sorted(conditions, key=_load))
 
 
+def _condition(runs: list[OneRun]) -> Condition:
+    ordered = sorted(runs, key=_repeat)
+    return Condition(_condition_name(ordered[0]), load_key(ordered[0].record), tuple(ordered))
+
+
+def _repeat(run: OneRun) -> int:
+    repeat = run.record.details.get("repeat")
+    return repeat if isinstance(repeat, int) else 0
+
+
 def _peer(found: PeerRun) -> Condition:
     record = RunRecord(
         kind="measured",
@@ -143,6 +155,18 @@ def _peer(found: PeerRun) -> Condition:
     )
     run = OneRun("", record, found.told)
     return Condition(_condition_name(run), load_key(record), (run,))
+
+
+def caveats_beside(place: str | Path) -> tuple[Caveat, ...]:
+    """The caveats of the answer that ``bench`` kept beside its runs (``bench.json``); none where there is none."""
+    path = Path(place) / ANSWER
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_HEADER_BYTES:
+            return ()
+        found = json.loads(path.read_text("utf-8")).get("caveats", [])
+        return tuple(Caveat(*(str(each[key])[:2_000] for key in ("code", "message", "cure"))) for each in found)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise InputError("is no answer of bench", where=str(path), hint="remove it, or measure again") from error
 
 
 def load_key(record: RunRecord) -> tuple[str, object]:

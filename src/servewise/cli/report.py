@@ -45,7 +45,12 @@ def _read(source: str) -> Answer:
 
     path = Path(source)
     if (path / BENCH).is_file():
-        return with_detail(load_answer(path / BENCH), conditions_in(path))
+        answer = load_answer(path / BENCH)
+        try:
+            return with_detail(answer, conditions_in(path))
+        except InputError as error:
+            click.echo(f"servewise: drawn without its runs: {error}", err=True)
+            return answer
     if path.is_dir():
         return run_answer(path)
     try:
