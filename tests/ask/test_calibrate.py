@@ -82,10 +82,13 @@ def test_file_times_steps(asked: tuple[Answer, Path]) -> None:
 
 
 def test_file_runs_a_simulation(asked: tuple[Answer, Path]) -> None:
-    """``simulate`` takes the file too, and says which coefficients are assumed."""
+    """``simulate`` takes the file too: intervals hold its spread, caveats name the coefficients that are assumed."""
     answer = simulate(WHERE.model, WHERE.accelerator, workload=chat(30), rate=1.0, seeds=1, estimator=str(asked[1]))
 
-    assert answer.result["rows"][0]["completed"] == 30
+    row = answer.result["rows"][0]
+    low, high = row["tpot_s"]["ci95_mean"]
+    assert row["completed"] == 30
+    assert high / low > 1.035  # the file's spread, a hundredth at least, 1.96 times to either side
     assert "coefficient-not-identified" in {each.code for each in answer.caveats}
 
 

@@ -78,3 +78,21 @@ def test_overheads_are_told_apart() -> None:
     assert parts.overhead_s == pytest.approx(2.0)
     assert parts.bound == "overhead"
     assert parts.communication_s == 0.0
+
+
+def test_bracket_is_as_wide_as_the_spread() -> None:
+    """A spread of 10% puts the slow and the fast server 1.96 deviations away, and neither below the floor."""
+    coefficients = ServerCoefficients(
+        step_s=0.01, weight_efficiency=0.5, flop_efficiency=0.5, kv_efficiency=0.5, attention_efficiency=0.5
+    )
+    clock = ServerRoofline(WHERE, coefficients, spread=0.1)
+    found = clock.bracket()
+    shape = decode_shape(8, 500)
+
+    assert found is not None
+    assert found[0].seconds(shape) / clock.seconds(shape) == pytest.approx(math.exp(0.196), rel=1e-6)
+    assert found[1].seconds(shape) / clock.seconds(shape) == pytest.approx(math.exp(-0.196), rel=1e-6)
+    assert ServerRoofline(WHERE, ServerCoefficients(), spread=0.5).bracket()[1].seconds(shape) == pytest.approx(  # type: ignore[index]
+        made().seconds(shape)
+    )
+    assert made().bracket() is None

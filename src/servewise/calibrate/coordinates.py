@@ -14,9 +14,10 @@ from servewise.steptime.lookup import coefficients_for
 from servewise.steptime.server_coefficients import BOUNDS, COEFFICIENTS, EFFICIENCIES, ServerCoefficients
 
 Floats = NDArray[np.float64]
-EFFICIENCY_SPREAD = 1.5  # before any data: within a factor 20 of the usual
+# What is believed before any data, as standard deviations.
+EFFICIENCY_SPREAD = 1.5  # of the logarithm: within a factor 20 of the usual
 OVERHEAD_SPREADS = {"step_s": 0.5, "sequence_s": 0.1}  # in usual steps
-RAMP_SPREAD = 8.0  # half of the efficiency at 64 rows
+RAMP_SPREAD = 8.0  # of the square root: half of the efficiency at 64 rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from servewise.plan.clock import kind_for
 from servewise.plan.server import Server
 from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
+from servewise.steptime.server_roofline import ServerRoofline
 from servewise.steptime.shape import decode_shape, prefill_shape
 from servewise.workload.request import Request
 
@@ -32,9 +33,13 @@ class Bracket(NamedTuple):
 def bracket(
     deployment: Deployment, estimator: str | None, server: Server, requests: Sequence[Request], seed: int
 ) -> Bracket | None:
-    """The slow and the fast clock of ``deployment``; None where the estimator has no coefficients to draw."""
+    """The slow and the fast clock of ``deployment``; None where the estimator has no coefficients to draw.
+
+    A calibration's own two are as far apart as its predictions were off on loads that its fit did not see.
+    """
     if kind_for(deployment, estimator) != "calibrated":
-        return None
+        own = server.estimator.bracket() if isinstance(server.estimator, ServerRoofline) else None
+        return None if own is None else Bracket(*own)
     prompt = max(1, round(sum(each.prompt_tokens for each in requests) / len(requests)))
     output = max(1, round(sum(each.output_tokens for each in requests) / len(requests)))
     draws = calibrated_draws(deployment, seed=seed, count=DRAWS)

@@ -97,6 +97,7 @@ class Calibration:
             name=f"calibrated ({title})",
             caveats=self._differing(setting_of(deployment)) + self._assuming(),
             valid_range=self.valid_range,
+            spread=self.spread,
         )
 
     def _differing(self, asked: Setting) -> tuple[Caveat, ...]:

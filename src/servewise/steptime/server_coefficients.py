@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 SHARPNESS = 2.0  # of the smooth maximum of memory and compute: overlap as it is on every GPU that was measured (1.9-10)
 
@@ -45,6 +45,16 @@ class ServerCoefficients:
         128.0
         """
         return rows + math.sqrt(self.ramp_tokens * rows)
+
+    def slower(self, times: float) -> ServerCoefficients:
+        """Of a server that takes ``times`` as long for everything; no efficiency goes above 1.
+
+        >>> ServerCoefficients(step_s=0.01, kv_efficiency=0.5).slower(2.0).kv_efficiency
+        0.25
+        """
+        overheads = {name: getattr(self, name) * times for name in ("step_s", "sequence_s", "request_s")}
+        efficiencies = {name: min(1.0, getattr(self, name) / times) for name in EFFICIENCIES}
+        return replace(self, **overheads, **efficiencies)
 
 
 COEFFICIENTS = tuple(each.name for each in fields(ServerCoefficients))

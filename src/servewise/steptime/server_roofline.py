@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.calibrated import MEMO_LIMIT
@@ -10,6 +12,8 @@ from servewise.steptime.estimator import Line, StepTime
 from servewise.steptime.floor import Floor, floor_of
 from servewise.steptime.server_coefficients import SHARPNESS, ServerCoefficients
 from servewise.steptime.shape import StepShape
+
+NORMAL_975 = 1.96
 
 
 class ServerRoofline:
@@ -28,9 +32,10 @@ class ServerRoofline:
         name: str = "fitted server",
         caveats: tuple[Caveat, ...] = (),
         valid_range: ValidRange | None = None,
+        spread: float = 0.0,
     ) -> None:
         self.deployment, self.coefficients, self.name, self.caveats = deployment, coefficients, name, caveats
-        self.valid_range = valid_range
+        self.valid_range, self.spread = valid_range, spread
         self.window_tokens = deployment.model.read_window_tokens
         self.floor: Floor = floor_of(deployment)
         floor = self.floor
@@ -47,6 +52,26 @@ class ServerRoofline:
     def request_s(self) -> float:
         """What a request takes outside of steps, ahead of its first token [s]."""
         return self.coefficients.request_s
+
+    def bracket(self) -> tuple[ServerRoofline, ServerRoofline] | None:
+        """The server at 97.5% and at 2.5% of its slowness, by the spread of predictions on loads that were held out.
+
+        None where no spread is known.
+        """
+        if not self.spread:
+            return None
+        times = exp(NORMAL_975 * self.spread)
+        slow, fast = (
+            ServerRoofline(
+                self.deployment,
+                self.coefficients.slower(each),
+                name=self.name,
+                caveats=self.caveats,
+                valid_range=self.valid_range,
+            )
+            for each in (times, 1.0 / times)
+        )
+        return slow, fast
 
     def seconds(self, shape: StepShape) -> float:
         """The step's time [s]."""
