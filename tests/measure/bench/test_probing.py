@@ -115,6 +115,14 @@ def test_a_wrong_model_offers_the_nearest_that_the_server_lists() -> None:
         probe(TARGET, FORM, failing(Outcome.NOT_FOUND), pages(models={"data": [{"id": "m"}]}))
 
 
+def test_a_server_that_answers_to_any_name_is_told() -> None:
+    """The figures carry the model's name: it should be the one that is served."""
+    found = probe(TARGET, FORM, lambda _: FINE, pages(models={"data": [{"id": "other.gguf"}]}))
+
+    assert [each.code for each in found.caveats] == ["model-not-listed"]
+    assert "other.gguf" in found.caveats[0].cure
+
+
 @pytest.mark.parametrize("page", [b"\xff", b"[" * 99_999, b"[]", b'{"data": 3}', b'{"data": [[]]}', b"null"])
 def test_any_list_of_models_is_no_traceback(page: bytes) -> None:
     """Whatever stands there."""

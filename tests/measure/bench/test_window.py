@@ -92,11 +92,20 @@ def test_an_open_window_holds_every_arrival_however_slow() -> None:
     window = open_window(requests)
     summary = window_summary(requests, window, parse_slo("e2e_p95<=1s"))
 
-    assert summary.completed == 21
+    assert summary.completed == 20  # the first arrival starts the clock
+    assert summary.requests_per_s == pytest.approx(20 * 8 / 19)
     assert summary.e2e.p99 > 40
     assert window.end_s == 19 / 8
-    assert summary.output_tokens_per_s == pytest.approx(37 * 8 / 19)
-    assert summary.goodput_per_s == pytest.approx(20 * 8 / 19)
+    assert summary.output_tokens_per_s == pytest.approx(37 * 8 / 19, rel=1e-9)
+    assert summary.goodput_per_s == pytest.approx(19 * 8 / 19)
+
+
+@pytest.mark.parametrize("count", [2, 10, 200])
+def test_constant_arrivals_have_exactly_their_rate(count: int) -> None:
+    """One arrival each quarter of a second is 4 a second, of however few: gaps are counted, not posts."""
+    requests = made.run((t / 4, t / 4 + 0.05, t / 4 + 0.125, 2) for t in range(count))
+
+    assert window_summary(requests, open_window(requests), None).requests_per_s == pytest.approx(4, rel=1e-7)
 
 
 def test_failed_requests_are_in_the_window_but_in_no_latency() -> None:

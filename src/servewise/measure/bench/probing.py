@@ -44,7 +44,8 @@ def probe(target: Target, form: Form, send: Send, fetch: Callable[[str], bytes])
     for each in _simpler(form):
         found = send(_ask(each))
         if found.outcome is Outcome.COMPLETED:
-            return Probed(each, found, (*_left_out(form, each), *_pieces(found, each)))
+            caveats = (*_left_out(form, each), *_pieces(found, each), *_unlisted(target, fetch))
+            return Probed(each, found, caveats)
         if found.outcome is not Outcome.CLIENT_ERROR:
             break
     assert found is not None
@@ -123,6 +124,15 @@ def _pieces(found: Exchange, form: Form) -> tuple[Caveat, ...]:
         return ()
     message = f"the server sent {found.output_tokens} tokens in one piece: TTFT is the whole answer, TPOT is not known"
     return (Caveat("not-streaming", message, "turn streaming on at the server or at the proxy before it"),)
+
+
+def _unlisted(target: Target, fetch: Callable[[str], bytes]) -> tuple[Caveat, ...]:
+    """llama.cpp and some proxies answer to any name."""
+    known = models_of(target, fetch)
+    if not known or target.model in known:
+        return ()
+    message = f"the server answers to the name {target.model!r} and lists {', '.join(known[:3])[:120]}"
+    return (Caveat("model-not-listed", message, f"--model {known[0][:80]}, if that is what is measured"),)
 
 
 # What the user can mend: what is wrong, and how.

@@ -4,9 +4,9 @@ Closed loop. From the moment that all streams are busy to the moment that the fi
 after, fewer requests share the server. Its sample is the requests that ended within, a stationary stream of departures
 (requests that began before the window and ended in it belong to it, those that it cut off do not).
 
-Open loop. From the first to the last arrival. Its sample is the requests that were due within; all were waited for, so
-none is missing for being slow. Those at the end had less company than the others: a run should last many latencies
-(caveat ``short-run``).
+Open loop. From the first arrival, which only starts the clock, to the last. Its sample is the requests that were due
+within; all were waited for, so none is missing for being slow. Those at the end had less company than the others: a run
+should last many latencies (caveat ``short-run``).
 
 In both, a beginning that is not like the rest is then cut, by MSER-5 on the TTFT and on the TPOT (``mser``), whichever
 cuts more.
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from servewise.measure.bench.mser import FEWEST, transient
 from servewise.metrics import latency
 from servewise.records.columns import COMPLETED, RequestColumns
+
+AFTER_S = 1e-9
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -73,8 +75,9 @@ def open_window(requests: RequestColumns) -> Window:
     inside = np.lexsort((latency.ints(requests.id), due))
     first, last = float(due[inside[0]]), float(due[inside[-1]])
     cut, settled = _cut(requests, inside)
-    start = first if cut == 0 else float(due[_completed(requests, inside)[cut]])
-    return _made(start, last, first, inside[due[inside] >= start], cut, settled, "first to last arrival")
+    opened = first if cut == 0 else float(due[_completed(requests, inside)[cut - 1]])
+    start = opened + AFTER_S  # n arrivals span n - 1 gaps, and the first only opens them
+    return _made(start, max(last, start), first, inside[due[inside] >= start], cut, settled, "first to last arrival")
 
 
 def _made(start: float, end: float, full: float, rows: Ints, cut: int, settled: bool | None, rule: str) -> Window:
