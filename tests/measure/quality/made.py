@@ -10,7 +10,8 @@ from servewise.measure.outcome import Outcome
 def exchange(*logprobs: object, text: str | None = None) -> Exchange:
     """A completed answer with these logprobs."""
     ask = Ask(serial=0, body=b"", output_tokens=1)
-    return Exchange(ask=ask, outcome=Outcome.COMPLETED, scheduled_s=0.0, text=text, logprobs=logprobs)
+    ended = {"outcome": Outcome.COMPLETED, "finish_reason": "stop"}
+    return Exchange(ask=ask, scheduled_s=0.0, text=text, logprobs=logprobs, **ended)  # type: ignore[arg-type]
 
 
 def chat(token: str, logprob: float, **top: float) -> dict[str, object]:

@@ -49,6 +49,26 @@ def test_chat_and_completions_tell_the_same_in_their_own_shapes() -> None:
     assert a[0].shares == pytest.approx({b"a": 0.5, b"b": 0.1})
 
 
+def test_an_answers_end_is_one_token_however_it_is_called() -> None:
+    """llama.cpp tells it as an empty token, others by its name; neither is in the text."""
+    named = exchange(
+        completion("Hi", HALF), completion("<|im_end|>", HALF, **{"<|im_end|>": HALF, "x": TENTH}), text="Hi"
+    )
+    empty = exchange(completion("Hi", HALF), completion("", HALF, **{"": HALF, "x": TENTH}), text="Hi")
+    found = agreement(named, empty)
+    assert found is not None
+    assert found.exact
+    assert found.equal == 2
+    assert found.divergences[-1].kl_low == 0.0
+
+
+def test_answers_that_end_at_once_agree() -> None:
+    """Nothing but the end is said by both."""
+    found = agreement(exchange(completion("<end>", HALF), text=""), exchange(completion("", HALF), text=""))
+    assert found is not None
+    assert found.exact
+
+
 def test_parts_of_characters_are_told_apart_by_their_bytes() -> None:
     """Two halves of different characters have the same text and different bytes."""
     first, second = (
@@ -61,7 +81,7 @@ def test_parts_of_characters_are_told_apart_by_their_bytes() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [None, 3, {}, {"token": 4}, {"token": "", "logprob": -1}, {"token": "a", "logprob": "x", "top_logprobs": 7}],
+    [None, 3, {}, {"token": 4}, {"token": "a", "logprob": "x", "top_logprobs": 7}],
 )
 def test_logprobs_of_no_known_shape_raise_nothing(entry: object) -> None:
     """Whatever a server wrote, there is a token or there is none, and no probability out of thin air."""

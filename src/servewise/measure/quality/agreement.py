@@ -51,7 +51,7 @@ def agreement(a: Exchange, b: Exchange) -> Agreement | None:
             first_difference=equal if parted else None,
             divergences=_divergences(told_a, told_b, equal + 1),
         )
-    if not a.text or not b.text:
+    if a.text is None or b.text is None:
         return None
     equal, parted = _common(a.text, b.text)
     return Agreement(

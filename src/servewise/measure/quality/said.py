@@ -8,10 +8,15 @@ from math import exp, isfinite
 
 from servewise.measure.exchange import Exchange
 
+END = b""  # the token that ends an answer and is no part of its text; llama.cpp tells it so, others by its name
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A token by its bytes, and the probabilities of the alternatives that were returned, itself among them if told."""
+    """A token by its bytes (``END`` for the one that ends it).
+
+    ``shares`` are the probabilities of the alternatives that were returned, its own among them if told.
+    """
 
     token: bytes
     shares: Mapping[bytes, float] = field(default_factory=dict)
@@ -30,18 +35,39 @@ def said_by(exchange: Exchange) -> tuple[Said, ...]:
         if (own := _share(entry.get("logprob"))) is not None:
             shares[token] = own
         found.append(Said(token, shares))
-    return tuple(found)
+    return tuple(_with_end(found, exchange.text) if exchange.finish_reason == "stop" else found)
+
+
+def _with_end(said: list[Said], text: str | None) -> list[Said]:
+    """The last token as ``END`` where the text does not end with it."""
+    if not said or text is None or text.encode("utf-8", "replace").endswith(said[-1].token) or _is_part(said[-1].token):
+        return said
+    name = said[-1].token
+    return [
+        Said(
+            END if each.token == name else each.token,
+            {END if token == name else token: share for token, share in each.shares.items()},
+        )
+        for each in said
+    ]
+
+
+def _is_part(token: bytes) -> bool:
+    """Whether it is a part of a character, which no text shows by itself."""
+    try:
+        return "\ufffd" in token.decode()
+    except UnicodeDecodeError:
+        return True
 
 
 def _alternatives(top: object) -> Iterable[tuple[bytes, float]]:
     """Chat gives a list of entries, completions a table of token and logprob."""
+    pairs: list[tuple[bytes | None, float | None]] = []
     if isinstance(top, Mapping):
-        pairs = [(str(token).encode("utf-8", "replace"), _share(value)) for token, value in top.items()]
+        pairs = [(_encoded(str(token)), _share(value)) for token, value in top.items()]
     elif isinstance(top, list):
-        pairs = [(_bytes(each) or b"", _share(each.get("logprob"))) for each in top if isinstance(each, Mapping)]
-    else:
-        pairs = []
-    return [(token, share) for token, share in pairs if token and share is not None]
+        pairs = [(_bytes(each), _share(each.get("logprob"))) for each in top if isinstance(each, Mapping)]
+    return [(token, share) for token, share in pairs if token is not None and share is not None]
 
 
 def _bytes(entry: Mapping[str, object]) -> bytes | None:
@@ -49,7 +75,11 @@ def _bytes(entry: Mapping[str, object]) -> bytes | None:
     told, text = entry.get("bytes"), entry.get("token")
     if isinstance(told, list) and told and all(isinstance(each, int) and 0 <= each < 256 for each in told):
         return bytes(told)
-    return text.encode("utf-8", "replace") if isinstance(text, str) and text else None
+    return _encoded(text) if isinstance(text, str) else None
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _share(logprob: object) -> float | None:
