@@ -45,7 +45,7 @@ from servewise.workload.notation import written_lengths
 from servewise.workload.prefix import SharedPrefix
 
 SLOTS, PREFIX = 32, 512
-PROMPTS, OUTPUTS = "64-192", "32-96"
+PROMPTS, OUTPUTS = "64-192", "24-72"
 # Tokens a step at most: llama.cpp's --batch-size, the own engine's default of the experiment, vLLM's for a server.
 BATCHED_TOKENS = {"llamacpp": 2048, "own": 512, "vllm": 2048}
 ENGINES = {"llamacpp": "llamacpp", "own": "ideal", "vllm": "vllm"}
@@ -80,21 +80,21 @@ class Bench:
 
     def known(self) -> list[Piece]:
         """What is calibrated on."""
-        counts = {1: 24, 8: 96}
+        counts = {1: 16, 8: 64}
         return [Piece(f"streams-{each}", self.load(counts[each], streams=each)) for each in KNOWN]
 
     def asked(self, server: Server, pause_s: float) -> list[Piece]:
         """What is foretold."""
         found = [
-            Piece(f"streams-{each}", self.load(128 if each == 16 else 192, streams=each, pause_s=pause_s))
+            Piece(f"streams-{each}", self.load(80 if each == 16 else 128, streams=each, pause_s=pause_s))
             for each in ASKED
         ]
         capacity = capacity_per_s(server, self.load(1))
         for share in SHARES:
             rate = float(f"{share * capacity:.3g}")
-            found.append(Piece(f"poisson-{share:.0%}".rstrip("%"), self.load(120, rate_per_s=rate)))
+            found.append(Piece(f"poisson-{share:.0%}".rstrip("%"), self.load(72, rate_per_s=rate)))
         prefix = SharedPrefix(1, PREFIX)
-        return [*found, Piece("prefix", self.load(64, streams=8, pause_s=pause_s, prefix=prefix), cached=True)]
+        return [*found, Piece("prefix", self.load(48, streams=8, pause_s=pause_s, prefix=prefix), cached=True)]
 
 
 def main() -> int:
