@@ -75,7 +75,7 @@ class Bench:
 
     def load(self, requests: int, **of: Any) -> Load:
         """A load of so many requests, or of their share in a smoke run."""
-        count = max(12, round(requests * self.scale))
+        count = max(12, 3 * of.get("streams", 0), round(requests * self.scale))
         return Load(requests=count, prompts=written_lengths(PROMPTS), outputs=written_lengths(OUTPUTS), **of)
 
     def known(self) -> list[Piece]:
