@@ -57,7 +57,7 @@ def kernels(target: str = NATIVE) -> ctypes.CDLL:
         if not built.exists():
             _build(compiler, flags, built)
         return _typed(ctypes.CDLL(str(built)))
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # a RuntimeError: there is no home
         raise Unavailable(f"kernels could not be kept or loaded ({error})") from error
 
 

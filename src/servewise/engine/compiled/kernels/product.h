@@ -53,7 +53,6 @@ static void multiply_some(
 #ifdef __AMX_BF16__
 constexpr int TILE_ROWS = 16;
 constexpr int MOST_ROWS = 2 * TILE_ROWS;
-constexpr int AHEAD = 4096;  // values of weights
 
 // Linux gives a process AMX's registers on request (Documentation/arch/x86/xstate.rst).
 static bool tiles_granted() {
@@ -79,7 +78,9 @@ static void shape_tiles(int rows) {
     _tile_loadconfig(&shapes);
 }
 
-template <bool TALL>
+// AHEAD > 0: the weights come from memory, and so much is computed between two loads that the CPU does not look far
+// enough ahead itself; it is told to fetch so many values before they are needed.
+template <bool TALL, int AHEAD>
 static void multiply_tiles(
     const bf16* x, int64_t stride, const bf16* first, const bf16* second, int64_t inputs, float* sums) {
     asm volatile("" ::: "memory");  // tile loads do not say what they read
@@ -90,7 +91,7 @@ static void multiply_tiles(
         _tile_zero(3);
     }
     for (int64_t i = 0; i < inputs; i += 32) {
-        if (TALL)  // so much is computed between two loads that the CPU does not look far enough ahead itself
+        if (AHEAD)
             for (int64_t line = 0; line < LANES * 32; line += 32) {
                 __builtin_prefetch(first + LANES * i + AHEAD + line);
                 __builtin_prefetch(second + LANES * i + AHEAD + line);
@@ -131,8 +132,9 @@ struct Multiplier {
         int64_t all_rows, int rows, const bf16* x, int64_t stride, const bf16* first, const bf16* second, int64_t inputs,
         float* sums) const {
         if (!tiles) return multiply_some(rows, x, stride, first, second, inputs, sums);
-        if (all_rows > TILE_ROWS) return multiply_tiles<true>(x, stride, first, second, inputs, sums);
-        multiply_tiles<false>(x, stride, first, second, inputs, sums);
+        if (all_rows <= TILE_ROWS) return multiply_tiles<false, 0>(x, stride, first, second, inputs, sums);
+        if (all_rows <= MOST_ROWS) return multiply_tiles<true, 4096>(x, stride, first, second, inputs, sums);
+        multiply_tiles<true, 0>(x, stride, first, second, inputs, sums);
     }
 };
 #else
