@@ -74,6 +74,7 @@ def test_every_row_has_its_server_its_load_and_its_runs(servers: dict[str, Any],
     """Two servers, three variants each, two loads: twelve rows, each with figures and run folders."""
     found = run(tmp_path)
     assert found.ended == "whole"
+    assert not any(row["partial"] for row in found.answer.result["rows"])
     rows = found.answer.result["rows"]
     assert len(rows) == 12
     for row in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,24 @@ from servewise.ask.serve_small.machine import BUSY_SHARE, SLOW_SHARE
 from servewise.ask.serve_small.variants import SERVERS, Variant
 from servewise.caveats import Caveat
 from servewise.errors import InputError
+from servewise.records.columns import COMPLETED
 
 
 def rows_of(variant: Variant, folder: Path) -> list[dict[str, Any]]:
-    """A row for each load of the variant that has a run in ``folder``, in order of streams."""
+    """A row for each load of the variant at which something completed, in order of streams.
+
+    ``partial``: a run of it was cut off, and goes in with what had ended by then.
+    """
     try:
         found = conditions_in(folder)
     except InputError:
         return []
     rows = []
     for condition in found:
-        runs = [each for each in condition.runs if each.record.details.get("variant") == variant.name]
+        runs = [each for each in condition.runs if COMPLETED in each.record.requests.status]
         if runs:
-            outcomes = _outcomes(runs)
-            concurrency = int(float(str(condition.key[1])))
-            row = measured_row(condition.summary(None), concurrency=concurrency, outcomes=outcomes)
+            concurrency, summary = int(float(str(condition.key[1]))), replace(condition, runs=tuple(runs)).summary(None)
+            row = measured_row(summary, concurrency=concurrency, outcomes=_outcomes(runs))
             rows.append(_head(variant, runs) | row | {"run_dirs": [str(folder / each.name) for each in runs]})
     return rows
 
@@ -50,6 +54,7 @@ def _head(variant: Variant, runs: Sequence[OneRun]) -> dict[str, Any]:
         "others_share": max(_numbers(machines, "others_share"), default=None),
         "server_start_s": record.details.get("server_start_s"),
         "variant": variant.name,
+        "partial": any(caveat.code == "partial-run" for each in runs for caveat in each.record.caveats),
     }
 
 

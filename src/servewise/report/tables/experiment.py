@@ -22,7 +22,7 @@ _HEAD = (
     Column("Version", lambda row: text(row.get("version"), UNKNOWN), prose=True, wide=True),
     Column("Weights", lambda row: text(row.get("weights"), UNKNOWN), prose=True),
 )
-_STREAMS = Column("Streams", lambda row: count(row.get("concurrency")))
+_STREAMS = Column("Streams", lambda row: count(row.get("concurrency")) + ("*" if row.get("partial") is True else ""))
 _MACHINE = (
     Column("Memory bandwidth", _bandwidth, wide=True),
     Column("Cores held by others", lambda row: percent(row.get("others_share")), wide=True),
@@ -50,8 +50,12 @@ def _rest() -> tuple[Column, ...]:
 
 
 def _builds(found: Sequence[Row]) -> Table:
-    note = "128 tokens in, 64 out, prefix cache off."
+    note = "128 tokens in, 64 out, prefix cache off." + _cut_off(found)
     return build(BUILDS, (*_HEAD, _STREAMS, *_rest()), found, note=note, grouped=True)
+
+
+def _cut_off(found: Sequence[Row]) -> str:
+    return " * cut off: what had ended by then." if any(row.get("partial") is True for row in found) else ""
 
 
 def _prefix(found: Sequence[Row]) -> Table:
@@ -63,6 +67,7 @@ def _prefix(found: Sequence[Row]) -> Table:
         *_rest(),
     )
     note = "512 shared tokens and 128 of its own in each prompt, 64 out; the cache knew the shared part before."
+    note += _cut_off(found)
     return build(PREFIX, columns, found, note=note, grouped=True)
 
 
