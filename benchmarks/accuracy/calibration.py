@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import save, table
+from servewise.answer import finite
 from servewise.ask.bench import bench
 from servewise.ask.bench_options import BenchOptions
 from servewise.ask.calibrate import calibrate
@@ -118,7 +119,7 @@ def main() -> int:
         found[name] = _one(Bench(name, folder / name, machine, places, threads, arguments.scale))
         _show(name, found[name])
     if arguments.save:
-        save("calibration", {"scale": arguments.scale, "bars": BARS, "servers": found})
+        save("calibration", finite({"scale": arguments.scale, "bars": BARS, "servers": found}))
     return 0
 
 
