@@ -53,7 +53,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(whole, "launcher_of", launcher_of)
     monkeypatch.setattr(whole, "ModelFiles", NoFiles)
-    monkeypatch.setattr(Gauge, "read", lambda _self: {"bandwidth_bytes_per_s": 6e10, "others_share": 0.0})
+    monkeypatch.setattr(Gauge, "read", lambda *_: {"bandwidth_bytes_per_s": 6e10, "others_share": 0.0})
     return state
 
 

@@ -22,16 +22,35 @@ def test_the_share_of_busy_time_is_read_off_the_kernels_counts(tmp_path: Path) -
     timer = Timer(0.05, lambda: stat.write_text(after))
     timer.start()
     try:
-        assert others_share(0.3, stat) == pytest.approx(0.3)
+        assert others_share(0.3, proc=tmp_path) == pytest.approx(0.3)
+    finally:
+        timer.join()
+
+
+def test_the_servers_own_time_is_not_others(tmp_path: Path) -> None:
+    """Process 7 and its child 8 took 20 of the 30 busy ticks (fields 14 and 15 of proc(5)'s pid/stat)."""
+
+    def write(times: str, *ticks: int) -> None:
+        (tmp_path / "stat").write_text(times)
+        for pid, parent, taken in zip((7, 8, 9), (1, 7, 1), ticks, strict=True):
+            (tmp_path / str(pid)).mkdir(exist_ok=True)
+            fields = ["S", str(parent), *["0"] * 9, str(taken), "0", "0"]
+            (tmp_path / str(pid) / "stat").write_text(f"{pid} (a ) name) {' '.join(fields)}")
+
+    write("cpu  100 0 50 1000 10 0 0 0 0 0\n", 5, 5, 5)
+    timer = Timer(0.05, lambda: write("cpu  115 0 60 1065 15 0 0 5 0 0\n", 15, 15, 15))
+    timer.start()
+    try:
+        assert others_share(0.3, but=7, proc=tmp_path) == pytest.approx(0.1)
     finally:
         timer.join()
 
 
 def test_a_system_that_does_not_tell_gives_none(tmp_path: Path) -> None:
     """No /proc/stat, or one that cannot be read: not known."""
-    assert others_share(0.0, tmp_path / "none") is None
-    (tmp_path / "odd").write_text("cpu x y")
-    assert others_share(0.0, tmp_path / "odd") is None
+    assert others_share(0.0, proc=tmp_path / "none") is None
+    (tmp_path / "stat").write_text("cpu x y")
+    assert others_share(0.0, proc=tmp_path) is None
 
 
 def test_the_gauge_reads_a_bandwidth_that_memory_can_have() -> None:

@@ -88,7 +88,7 @@ class Session:
         prompts = ShiftedPrompts(seed=wanted.seed, material=TokenIds(), first=self._place(piece) * MOST_REQUESTS)
         load = wanted.load(variant, piece.streams)
         condition = Condition(kind="concurrency", value=piece.streams)
-        before = self.gauge.read()
+        before = self.gauge.read(server.keeper.pid)
         shutil.rmtree(directory, ignore_errors=True)
         found = measure(
             RunWanted(
