@@ -13,8 +13,7 @@ from servewise.ask.numbers import positive, positives, whole
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.engine.checkpoint import Checkpoint, load_checkpoint
-from servewise.engine.decoder.decoder import Decoder
-from servewise.engine.decoder.load import load_decoder
+from servewise.engine.compiled.load import Loaded, load_model
 from servewise.errors import InputError, UnknownName
 from servewise.probe.ops.machine import Machine, this_machine
 from servewise.probe.ops.operation import dtype_named
@@ -49,6 +48,7 @@ def probe_policies(
     dtype: str = "bfloat16",
     layers: int | None = None,
     device: str = "cpu",
+    kernels: str = "auto",
     threads: int | None = None,
     clock: str = "wall",
     seed: int = 0,
@@ -62,7 +62,8 @@ def probe_policies(
     fitted to calibration bursts of the engine and to no step of a measured run. ``rates`` None: five between a tenth
     and seven tenths of the capacity that the first calibration shows; ``window`` [s] None: 20 steps, as in the study.
     ``layers``: only the model's first ones. ``clock``: ``wall``, or ``undisturbed`` (one thread), which stands still
-    while the process waits for a core. ``run_dir`` keeps every run, and a probe with the same settings goes on there.
+    while the process waits for a core. ``kernels``: ``auto``, ``torch`` or ``compiled`` (``load_model``). ``run_dir``
+    keeps every run, and a probe with the same settings goes on there.
     """
     machine, checkpoint = this_machine(device, threads), load_checkpoint(model)
     plan = Plan(
@@ -76,11 +77,11 @@ def probe_policies(
         window_s=None if window is None else positive(window, "window"),
     )
     seconds = clock_named(clock, machine)
-    decoder = _decoder(checkpoint, dtype, layers, device)
+    decoder, computing = _loaded(checkpoint, dtype, layers, device, kernels)
     if plan.longest_tokens > decoder.config.max_context_tokens:
         what = f"requests of {plan.longest_tokens} tokens are beyond the context of {decoder.config.max_context_tokens}"
         raise InputError(what, where="lengths", hint="lower longest_prompt or longest_output")
-    conditions = _conditions(machine, checkpoint, decoder, plan, dtype, clock)
+    conditions = _conditions(machine, checkpoint, decoder.config.layers, plan, dtype, computing, clock)
     found = measure(
         decoder,
         plan,
@@ -112,15 +113,17 @@ def _policies(names: str | Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def _decoder(checkpoint: Checkpoint, dtype: str, layers: int | None, device: str) -> Decoder:
-    decoder = load_decoder(checkpoint, dtype=dtype_named(dtype), device=device)
-    return decoder if layers is None else decoder.first_layers(whole(layers, "layers"))
+def _loaded(checkpoint: Checkpoint, dtype: str, layers: int | None, device: str, kernels: str) -> Loaded:
+    loaded = load_model(checkpoint, dtype=dtype_named(dtype), device=device, kernels=kernels)
+    if layers is None:
+        return loaded
+    return Loaded(loaded.model.first_layers(whole(layers, "layers")), loaded.kernels)
 
 
 def _conditions(
-    machine: Machine, checkpoint: Checkpoint, decoder: Decoder, plan: Plan, dtype: str, clock: str
+    machine: Machine, checkpoint: Checkpoint, layers: int, plan: Plan, dtype: str, kernels: str, clock: str
 ) -> Conditions:
-    layers, all_layers = decoder.config.layers, checkpoint.config.layers
+    all_layers = checkpoint.config.layers
     cut = f", first {layers} of {all_layers} layers" if layers < all_layers else ""
     rates = "rates by capacity" if plan.rates is None else f"{', '.join(f'{each:g}' for each in plan.rates)} requests/s"
     return Conditions(
@@ -129,7 +132,7 @@ def _conditions(
         lengths=f"{plan.traffic.prompt_lengths} tokens in, {plan.traffic.output_lengths} out",
         precision=f"{dtype}; weights stored as {checkpoint.stored}",
         model=checkpoint.config.name + cut,
-        engine=f"servewise engine, PyTorch {torch.__version__}, {clock} clock",
+        engine=f"servewise engine by {kernels}; PyTorch {torch.__version__}, {clock} clock",
         estimator="fitted to calibration bursts of the engine",
         policy=f"{', '.join(plan.policies)}; {plan.slots} slots, {plan.max_batched_tokens} tokens a step",
         workload=f"Poisson, {plan.traffic.count} requests a run",

@@ -26,6 +26,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--dtype", default="bfloat16", show_default=True, help="What computes.")
 @click.option("--layers", type=WHOLE, metavar="N", help="Only the model's first N layers.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
+@click.option("--kernels", default="auto", show_default=True, help="auto, torch, or compiled (bfloat16 on x86-64).")
 @click.option("--threads", type=WHOLE, metavar="N", help="Of CPU operations; default: PyTorch's choice.")
 @click.option("--clock", default="wall", show_default=True, help="wall, or undisturbed (one thread): see --help.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True)
