@@ -222,6 +222,9 @@ def _caveats(found: Calibrated, calibration: Calibration) -> tuple[Caveat, ...]:
         for name, each in calibration.fitted.items()
         if name.endswith("_efficiency") and each.value > 0.999
     )
+    if not calibration.fitted:
+        message = f"the runs scatter by {found.told.evidence.model_error:.0%}, which hides every coefficient"
+        told += (Caveat("nothing-told", message, "longer runs on a quiet machine; predict loads like these alone"),)
     if not found.heldout.median > FAR_OFF:
         return told + at_peak
     message = f"held-out predictions are off by {found.heldout.median:.0%} (median): the form does not fit this server"
