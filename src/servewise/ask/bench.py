@@ -6,8 +6,7 @@ import secrets
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,21 @@ from servewise.answer import Answer
 from servewise.ask.bench_caveats import run_caveats
 from servewise.ask.bench_options import Asked, BenchOptions, asked
 from servewise.ask.bench_rows import measured_row
+from servewise.ask.bench_words import knee_json, lengths_of, load_of, loads_of, search_caveats, shown
 from servewise.ask.rows import slo_rows
 from servewise.atomic import replace_whole
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.errors import InputError, RunFailed
 from servewise.measure.ask import Ask
-from servewise.measure.bench.campaign import MOST_FAILED, Campaign
+from servewise.measure.bench.campaign import Campaign
 from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.details import early_end
 from servewise.measure.bench.enough import MOST
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
 from servewise.measure.bench.open_files import make_room
-from servewise.measure.bench.probing import engine_of, patiently, probe
+from servewise.measure.bench.probing import dialect_at, engine_of, patiently, probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
 from servewise.measure.drive.crew import Crew
@@ -109,7 +109,7 @@ class _Bench:
         """The first words with the server: which form it takes, how long its words are."""
         probed = probe(self.target, self.form, self._send, self._fetch)
         self.form = probed.form
-        self.engine = self.options.engine or engine_of(self.target, self._fetch)
+        self.engine = self.options.engine or engine_of(self.target, self._fetch) or dialect_at(self.target, self._fetch)
         self._learn()
         self.caveats = (*probed.caveats, *self.prompts.size.caveats)
 
@@ -149,7 +149,7 @@ class _Bench:
                 record=self._record(condition, seed),
                 fetch=lambda: get(self.target, self.target.metrics_path),
                 count_text=self.count_text,
-                details={"salt": salt, "prefix_cache": self.wanted.cache, "options": _shown(options)},
+                details={"salt": salt, "prefix_cache": self.wanted.cache, "options": shown(options)},
             ),
             self._driver(),
         )
@@ -247,7 +247,7 @@ class _Bench:
     def _record(self, condition: Condition, seed: int) -> RunRecord:
         return RunRecord(
             kind="measured",
-            conditions=replace(self._conditions().at(load=_load_of(condition)), seeds=(seed,)),
+            conditions=replace(self._conditions().at(load=load_of(condition)), seeds=(seed,)),
             requests=RequestColumns(),
             seed=seed,
             versions={"servewise": __version__},
@@ -261,9 +261,9 @@ class _Bench:
             model=options.model,
             hardware=options.hardware,
             precision=options.precision,
-            engine=self.engine or self._speaking(),
-            load=self._load(),
-            lengths=_lengths(self.wanted),
+            engine=self.engine,
+            load=loads_of(self.campaign.conditions() or self.wanted.conditions, self.wanted),
+            lengths=lengths_of(self.wanted),
             workload=None if load.trace is None else load.trace.title,
             policy=f"prefix cache {self.wanted.cache}" + (f", {load.prefix}" if load.prefix else ""),
             seeds=tuple(range(options.seed, options.seed + self._most_repeats())),
@@ -272,20 +272,6 @@ class _Bench:
 
     def _most_repeats(self) -> int:
         return max((each.repeat + 1 for each in self.campaign.runs), default=1)
-
-    def _speaking(self) -> str | None:
-        """Whose names its metrics have, where it does not say what it is."""
-        return next((each.timeline.engine for each in self.campaign.runs if each.timeline.engine), None)
-
-    def _load(self) -> str:
-        conditions = self.campaign.conditions() or list(self.wanted.conditions)
-        if conditions[0].kind == "rate":
-            rates = ", ".join(f"{each.value:g}" for each in conditions)
-            kind = "the trace at" if self.wanted.load.trace else f"open loop, {self.wanted.options.arrivals} arrivals,"
-            return f"{kind} {rates} requests/s"
-        if conditions[0].kind == "concurrency":
-            return f"closed loop of {', '.join(f'{each.value:g}' for each in conditions)} streams"
-        return ", ".join(map(str, conditions))
 
     def _answer(self, knee: Knee | None) -> Answer:
         groups = [self.campaign.of(each) for each in self.campaign.conditions()]
@@ -299,54 +285,13 @@ class _Bench:
                 "run_dir": None if self.wanted.run_dir is None else str(self.wanted.run_dir),
                 "url": self.target.origin + self.target.path,
                 "slo": None if self.wanted.slo is None else slo_rows(self.wanted.slo),
-                "search": None if knee is None else _knee(knee, self.wanted),
+                "search": None if knee is None else knee_json(knee, self.wanted),
                 "prefix_cache": self.wanted.cache,
                 "order": [f"{each.condition.name}-{each.repeat + 1}" for each in self.campaign.runs],
             },
-            caveats=unique((*ended, *self.caveats, *_search_caveats(knee), *run_caveats(self.wanted, groups))),
+            caveats=unique((*ended, *self.caveats, *search_caveats(knee), *run_caveats(self.wanted, groups))),
         )
 
     def _example(self) -> str:
         examples = (example for each in self.campaign.runs for example in each.tally.examples.values())
         return next(examples, self.campaign.reason or "none ended")
-
-
-def _shown(options: BenchOptions) -> dict[str, Any]:
-    """The options as plain JSON, without keys and without the values of headers."""
-    found = {name: value for name, value in asdict(options).items() if name != "api_key" and value is not None}
-    found["headers"] = [each.partition(":")[0] for each in options.headers]
-    return found
-
-
-def _load_of(condition: Condition) -> str:
-    return f"closed loop of {condition}" if condition.kind == "concurrency" else str(condition)
-
-
-def _lengths(wanted: Asked) -> str:
-    load = wanted.load
-    if load.trace is not None:
-        means = load.trace.mean_prompt_tokens, load.trace.mean_output_tokens
-        return f"{means[0]:,.0f} in, {means[1]:,.0f} out (means of the trace)"
-    given = f"prompts of {wanted.options.prompts}" if load.file_prompts else f"{load.input_tokens} in"
-    return f"{given}, {load.output_tokens} out"
-
-
-def _knee(knee: Knee, wanted: Asked) -> dict[str, Any]:
-    return {
-        "of": wanted.search,
-        "best": knee.best,
-        "knee": [knee.low, knee.high if isfinite(knee.high) else None],
-        "monotonic": knee.monotonic,
-        "tries": [
-            {"level": each.level, "kept": each.kept, "repeats": each.repeats, "held": each.held} for each in knee.tries
-        ],
-        "assumes": "what fails at a level fails at every higher one",
-        "most_failed_share": MOST_FAILED,
-    }
-
-
-def _search_caveats(knee: Knee | None) -> tuple[Caveat, ...]:
-    if knee is None or knee.monotonic:
-        return ()
-    message = "a level held the SLO above one that failed it: the highest load is known only as the knee says"
-    return (Caveat("not-monotonic", message, "longer runs or more --repeats"),)

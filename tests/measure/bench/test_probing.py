@@ -12,7 +12,7 @@ from tests.measure.exchanges import exchange
 from servewise.errors import InputError, RunFailed, ServewiseError, UnknownName
 from servewise.measure.addressing import target_of
 from servewise.measure.ask import Ask
-from servewise.measure.bench.probing import engine_of, models_of, patiently, probe
+from servewise.measure.bench.probing import dialect_at, engine_of, models_of, patiently, probe
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
 from servewise.measure.outcome import Outcome
@@ -138,6 +138,13 @@ def test_the_engine_is_what_the_server_calls_itself() -> None:
     assert engine_of(TARGET, pages(models=listed)) == "vllm"
     assert engine_of(TARGET, pages(models=listed, version={"version": "1\x1b[31m"})) == "vllm"
     assert engine_of(TARGET, pages(models={"data": [{"id": "m", "owned_by": "acme-org"}]})) is None
+
+
+def test_a_server_that_does_not_name_itself_is_known_by_its_metrics() -> None:
+    """TGI's names are TGI; a page of another program, or none, is nobody."""
+    assert dialect_at(TARGET, pages(metrics=b"tgi_batch_current_size 3\n")) == "tgi"
+    assert dialect_at(TARGET, pages(metrics=b"python_info 1\n")) is None
+    assert dialect_at(TARGET, pages()) is None
 
 
 def test_a_rate_limit_is_waited_for_so_often_and_so_long_at_most() -> None:

@@ -17,6 +17,8 @@ from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.prompt import Prompt
 from servewise.measure.outcome import Outcome
+from servewise.measure.scrape.exposition import samples
+from servewise.measure.scrape.meanings import WANTED, dialect_of
 from servewise.measure.target import Target
 
 TOKENS = 8
@@ -69,6 +71,15 @@ def engine_of(target: Target, fetch: Callable[[str], bytes]) -> str | None:
     version = told.get("version") if isinstance(told, dict) else None
     known = isinstance(version, str) and re.fullmatch(r"[0-9A-Za-z.+_-]{1,40}", version)
     return f"{owners.pop()} {version}" if known else owners.pop()
+
+
+def dialect_at(target: Target, fetch: Callable[[str], bytes]) -> str | None:
+    """Whose names the server's metrics have; None where it has none that are known."""
+    try:
+        found = dialect_of(samples(fetch(target.metrics_path), WANTED))
+    except ServewiseError:
+        return None
+    return None if found is None else found.engine
 
 
 def _listed(target: Target, fetch: Callable[[str], bytes]) -> list[dict[str, Any]]:
