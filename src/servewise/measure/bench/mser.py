@@ -11,11 +11,13 @@ here only where the values also rise or fall throughout.
 
 The rule alone does harm where nothing need be cut: in a queue it cuts a busy period that happens to come early, and the
 mean of the rest is too low. Hence a cut is made only where the mean of what it removes lies over 6 standard errors from
-that of the rest (the errors from blocks of time, ``metrics.sample``). Measured on 300 runs each of an M/D/1 queue that
-is steady enough (load 0.5 and 500 requests; 0.8 and 2,000): bias of the mean by the rule alone -3.3% and -4.2%, cuts in
-39% and 34% of the runs; with the condition -0.6% (+/- 1.0) and -0.8% (+/- 1.8), in 1% and 4%; without any cut -0.5% and
-+0.1%. On 500 independent values that begin at 2 to 4 times their mean and decay over 20 to 40: bias +12%, +16% and +8%
-without a cut, +0.6%, +1.7% and +2.7% with it (the rule alone: +0.6%, +1.6%, +1.5%).
+that of the rest (the errors from blocks of time, ``metrics.sample``). Measured by benchmarks/accuracy/steady_window.py,
+bias of the mean over 300 runs each:
+
+    M/D/1 queue                  no cut    rule alone   here          slow start, 500 values    no cut   alone   here
+    load 0.5, 500 requests       -0.2%     -3.1%        -0.5%         4x, decays over 20        +12.4%   +0.7%   +0.7%
+    load 0.8, 2,000 requests     -0.6%     -4.8%        -1.3%         2x, decays over 40         +7.8%   +1.1%   +2.4%
+    (95% error 1.0% and 1.6%)                                         2x, decays over 100       +19.7%   +6.8%   +9.5%
 """
 
 from __future__ import annotations
