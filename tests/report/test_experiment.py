@@ -30,8 +30,7 @@ def row(part: str, server: str, streams: int, **more: Any) -> dict[str, Any]:
         "ttft_s": latency,
         "tpot_s": latency,
         "output_tokens_per_s": 50.0 * streams,
-        "prompt_tokens": 6400,
-        "cached_tokens": 5120,
+        "cached_share": 0.8,
         "bandwidth_bytes_per_s": 6e10,
         "others_share": 0.02,
     } | more

@@ -83,6 +83,7 @@ def test_every_row_has_its_server_its_load_and_its_runs(servers: dict[str, Any],
         assert row["ttft_s"]["p50"] > 0
         assert row["output_tokens_per_s"] > 0
         assert row["bandwidth_bytes_per_s"] == 6e10
+        assert 0 <= row["cached_share"] <= 1
         assert all((Path(each) / "run.json").exists() for each in row["run_dirs"])
     assert {(row["part"], row["prefix_cache"]) for row in rows} == {
         ("16-bit", False),

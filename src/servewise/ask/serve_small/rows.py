@@ -30,7 +30,8 @@ def rows_of(variant: Variant, folder: Path) -> list[dict[str, Any]]:
         runs = [each for each in condition.runs if COMPLETED in each.record.requests.status]
         if runs:
             concurrency, summary = int(float(str(condition.key[1]))), replace(condition, runs=tuple(runs)).summary(None)
-            row = measured_row(summary, concurrency=concurrency, outcomes=_outcomes(runs))
+            cached = summary.cached_tokens / summary.prompt_tokens if summary.prompt_tokens else None
+            row = measured_row(summary, concurrency=concurrency, outcomes=_outcomes(runs), cached_share=cached)
             rows.append(_head(variant, runs) | row | {"run_dirs": [str(folder / each.name) for each in runs]})
     return rows
 

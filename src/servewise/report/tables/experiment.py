@@ -63,18 +63,12 @@ def _prefix(found: Sequence[Row]) -> Table:
         *_HEAD[:2],
         Column("Prefix cache", lambda row: "on" if row.get("prefix_cache") is True else "off", prose=True),
         _STREAMS,
-        Column("Cached", _cached),
+        Column("Cached", lambda row: percent(row.get("cached_share"))),
         *_rest(),
     )
     note = "512 shared tokens and 128 of its own in each prompt, 64 out; the cache knew the shared part before."
     note += _cut_off(found)
     return build(PREFIX, columns, found, note=note, grouped=True)
-
-
-def _cached(row: Row) -> str:
-    """The share of prompt tokens that came from the cache."""
-    cached, whole = number(row.get("cached_tokens")), number(row.get("prompt_tokens"))
-    return UNKNOWN if cached is None or not whole else percent(cached / whole)
 
 
 def _batching(found: Sequence[Row]) -> Table:
