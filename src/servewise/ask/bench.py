@@ -36,6 +36,7 @@ from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
 from servewise.measure.drive.one import send_one
 from servewise.measure.exchange import Exchange
+from servewise.measure.hiding import shown_address
 from servewise.measure.load.prompts import Prompts
 from servewise.measure.load.token_counter import token_counter
 from servewise.measure.load.wanted import schedule_for
@@ -283,7 +284,7 @@ class _Bench:
             result={
                 "rows": rows,
                 "run_dir": None if self.wanted.run_dir is None else str(self.wanted.run_dir),
-                "url": self.target.origin + self.target.path,
+                "url": shown_address(self.target),
                 "slo": None if self.wanted.slo is None else slo_rows(self.wanted.slo),
                 "search": None if knee is None else knee_json(knee, self.wanted),
                 "prefix_cache": self.wanted.cache,

@@ -55,3 +55,20 @@ def test_nobody_listens() -> None:
     assert got.outcome is Outcome.REFUSED
     assert str(port) in got.reason
     assert got.arrivals == ()
+
+
+def test_a_server_that_quotes_the_request_does_not_get_its_secrets_into_the_reason() -> None:
+    """The key, a header's value and a query's value are hidden; so is the part of a key before a cut."""
+
+    def quote(peer: socket.socket) -> None:
+        said = read_request(peer).partition(b"\r\n\r\n")[0].replace(b"\r\n", b" ")
+        peer.sendall(b"HTTP/1.1 500 Oh\r\nConnection: close\r\n\r\n" + said)
+
+    for padding in ("", "x" * 10, "x" * 20, "x" * 25):
+        with served(quote) as url:
+            headers = (("x-pad", padding or "x"), ("x-other", "Basic header-secret"))
+            target = target_of(f"{url}/v1?sig=query-secret", model="m", key="sk-key-secret", headers=headers)
+            got = send_one(ASK, target)
+        assert got.outcome is Outcome.SERVER_ERROR
+        assert "POST" in got.reason
+        assert all(word not in got.reason for word in ("sk-key", "header-s", "query-s"))

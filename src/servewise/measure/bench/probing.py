@@ -14,6 +14,7 @@ from servewise.errors import InputError, RunFailed, ServewiseError, UnknownName
 from servewise.measure.addressing import ENDPOINTS
 from servewise.measure.ask import Ask
 from servewise.measure.exchange import Exchange
+from servewise.measure.hiding import shown_address
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.prompt import Prompt
 from servewise.measure.outcome import Outcome
@@ -166,7 +167,7 @@ BROKEN = {
 
 def _refusal(target: Target, found: Exchange, fetch: Callable[[str], bytes]) -> ServewiseError:
     """What is wrong, where it can be mended."""
-    said, where = found.reason or found.outcome.value, target.origin + target.path
+    said, where = found.reason or found.outcome.value, shown_address(target)
     if found.outcome in (Outcome.NOT_FOUND, Outcome.CLIENT_ERROR):
         unknown = _unknown_model(target, fetch)
         if unknown is not None:

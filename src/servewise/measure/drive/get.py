@@ -7,6 +7,7 @@ from time import monotonic
 
 from servewise.errors import RunFailed
 from servewise.measure.dialect.fault import one_line
+from servewise.measure.hiding import hidden, secrets_of
 from servewise.measure.target import Target
 from servewise.measure.wire.tls import tls_context
 
@@ -34,7 +35,9 @@ def get(target: Target, path: str, *, timeout_s: float = 10.0) -> bytes:
     finally:
         connection.close()
     if answer.status != 200:
-        raise RunFailed(f"{where}: the server answered {answer.status} {one_line(answer.reason)}")
+        raise RunFailed(
+            f"{where}: the server answered {answer.status} {hidden(one_line(answer.reason), secrets_of(target))}"
+        )
     return body
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from math import isnan
 from time import monotonic
 
@@ -15,6 +16,7 @@ from servewise.measure.drive.lanes import Lanes, why
 from servewise.measure.drive.own_error import OwnError
 from servewise.measure.drive.trip import Trip
 from servewise.measure.exchange import Exchange
+from servewise.measure.hiding import hidden, secrets_of
 from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due, Schedule
 from servewise.measure.target import Target
@@ -51,6 +53,7 @@ class Sender:
         self._clock = RunClock(start_s)
         self._to_parse: deque[Trip] = deque()
         self._written = request_writer(target)
+        self._secrets = secrets_of(target)
         self._swept_s = 0.0
         self._looked_s = monotonic()
 
@@ -265,6 +268,8 @@ class Sender:
         """One exchange is over: its connection is kept or closed, and those who wait are told."""
         lane = self.under_way.pop(trip)
         exchange = trip.exchange(outcome, reason)
+        if exchange.reason:
+            exchange = replace(exchange, reason=hidden(exchange.reason, self._secrets))
         if lane is not None and lane.trip is trip:
             if outcome is None and trip.ending is None and not trip.reads and self._reusable(trip):
                 lane.served += 1
