@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -112,6 +112,7 @@ def asked(url: str, options: BenchOptions) -> Asked:
         whole(options.warmup, "warmup", least=0)
     if options.ci is not None and not 0 < share(options.ci, "ci") < 1:
         raise InputError("must be a share between 0 and 1", where="ci", hint="e.g. 5%")
+    _refuse_unused(options)
     load = _load(options)
     slo = None if options.slo is None else parse_slo(options.slo)
     return Asked(
@@ -125,6 +126,28 @@ def asked(url: str, options: BenchOptions) -> Asked:
         search=_search(options, slo),
         run_dir=None if options.run_dir is None else Path(options.run_dir),
     )
+
+
+def _refuse_unused(options: BenchOptions) -> None:
+    """InputError for the first setting that this load would ignore."""
+    ramp = options.arrivals.startswith("ramp")
+    is_open = options.rate is not None or options.trace is not None or options.search == "rate" or ramp
+    own_texts = options.prompts is not None and options.sessions is None
+    rules = (
+        ("prefix_groups prefix_share", options.shared_prefix is None, "needs --shared-prefix, its length in tokens"),
+        ("turns", options.sessions is None, "needs --sessions, the conversations that go on at once"),
+        ("think", is_open, "is the pause of users who wait for answers, not of an open loop"),
+        ("max_in_flight", not is_open, "holds an open loop back, which --rate or --trace gives"),
+        ("input_tokens output_tokens shared_prefix arrivals", options.trace is not None, "is the trace's own"),
+        ("input_tokens", own_texts, "is that of the --prompts"),
+        ("concurrency", options.search == "rate", "is not what is searched for"),
+        ("rate", options.search == "concurrency", "is not what is searched for"),
+    )
+    defaults = {each.name: each.default for each in fields(BenchOptions)}
+    for names, unused, why in rules:
+        for name in names.split():
+            if unused and getattr(options, name) != defaults[name]:
+                raise InputError(why, where=name.replace("_", "-"), hint="leave it out")
 
 
 def _text(value: Any, where: str) -> str:
@@ -172,8 +195,6 @@ def _load(options: BenchOptions) -> LoadWanted:
     duration = None if options.duration is None else positive(options.duration, "duration", most=1e7)
     if duration is None and requests is None and trace is None:
         duration = DURATION_S
-    if options.prefix_groups != 1 and options.shared_prefix is None:
-        raise InputError("needs --shared-prefix", where="prefix-groups", hint="its length in tokens")
     prefix = None
     if options.shared_prefix is not None:
         prefix = SharedPrefix(options.prefix_groups, options.shared_prefix, options.prefix_share)
