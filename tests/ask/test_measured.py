@@ -14,6 +14,7 @@ from tests.measure.peers import samples
 
 from servewise.ask.measured import measured_answer, side_by_side
 from servewise.ask.run import run_answer
+from servewise.ask.runs import conditions_in
 from servewise.cli.main import servewise
 
 
@@ -31,6 +32,14 @@ def test_repeats_are_one_row_and_loads_are_several(tmp_path: Path) -> None:
         assert row["ttft_s"]["p50"] == pytest.approx(0.1, rel=0.03)
         assert row["outcomes"] == [{"outcome": "completed", "count": 160}]
     assert answer.conditions.load == "1 stream, 4 streams"
+
+
+def test_twelve_repeats_are_in_their_order(tmp_path: Path) -> None:
+    """By name the tenth repeat would stand before the second."""
+    for repeat in range(12):
+        measured(tmp_path / f"concurrency-4-{repeat + 1}", repeat=repeat, count=8, seed=repeat)
+    (condition,) = conditions_in(tmp_path)
+    assert [each.record.seed for each in condition.runs] == list(range(12))
 
 
 def test_ends_are_counted_by_outcome(tmp_path: Path) -> None:

@@ -127,13 +127,11 @@ def conditions_in(place: str | Path) -> tuple[Condition, ...]:
     grouped: dict[tuple[object, ...], list[OneRun]] = {}
     for run in found:
         grouped.setdefault(_group(run), []).append(run)
-    conditions = [
-        Condition(_condition_name(runs[0]), load_key(runs[0].record), tuple(runs)) for runs in grouped.values()
-    ]
-    return tuple(sorted(conditions, key=_load))
+    return tuple(sorted(map(_condition, grouped.values()), key=_load))
 
 
 def _condition(runs: list[OneRun]) -> Condition:
+    """Repeats in their order: by name, the tenth would stand before the second."""
     ordered = sorted(runs, key=_repeat)
     return Condition(_condition_name(ordered[0]), load_key(ordered[0].record), tuple(ordered))
 

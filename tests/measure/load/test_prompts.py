@@ -51,6 +51,12 @@ def server(count: Callable[[str], int], longest: int = 10_000) -> Callable[[Ask]
     return send
 
 
+def test_a_server_that_counts_every_prompt_alike_is_refused() -> None:
+    """20 tokens for 16, for 128 and for 512 words is no count: one line with what it said."""
+    with pytest.raises(RunFailed, match="20 tokens for 512 words"):
+        Prompts(seed=0).calibrated(server(lambda text: 20), FORM)
+
+
 def test_words_are_distinct_and_plain() -> None:
     """1,024 different words of lower-case letters, so that a body's length does not hang on escapes."""
     assert len(set(words())) == len(words()) == 1024

@@ -17,6 +17,7 @@ from servewise.measure.outcome import Outcome
 from servewise.workload.streams import stream
 
 PROBES = (16, 128, 512)  # units; the longest is left out where a short context refuses it
+LEAST_PER_UNIT = 0.1  # a word or an id is a token or more; what counts fewer counts something else, or cuts prompts off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,9 @@ def line(probes: tuple[tuple[int, int], ...]) -> TokensPerUnit:
     units, tokens = np.array(probes, float).T
     spread = units - units.mean()
     per_unit = float(spread @ tokens / (spread @ spread)) if len(probes) > 1 else 1.0
-    if per_unit <= 0:
-        raise RunFailed(f"the server counts {probes[-1][1]} tokens for {probes[-1][0]} words: its usage is no count")
+    if per_unit < LEAST_PER_UNIT:
+        told = ", ".join(f"{tokens:,} tokens for {units} words" for units, tokens in probes)
+        raise RunFailed(f"the server counts {told}: its usage is no count")
     template = float(tokens.mean() - per_unit * units.mean())
     return TokensPerUnit(template=round(template, 9) + 0.0, per_unit=round(per_unit, 9), probes=probes)
 
