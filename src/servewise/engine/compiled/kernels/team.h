@@ -1,8 +1,10 @@
 // Threads that go through one step together.
 #pragma once
 
+#include <linux/futex.h>
 #include <omp.h>
-#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -14,27 +16,37 @@ INLINE void pause_briefly() {
 #endif
 }
 
-// Threads meet here some 250 times a step, a microsecond apart: they spin, and yield where the core is wanted elsewhere.
+// Threads meet here some 250 times a step, microseconds apart, so they spin at first. Who waits longer waits for a thread
+// that has lost its core to another program: it sleeps, which leaves its own core to that one.
 class Meeting {
 public:
     void open(int threads) { threads_ = threads; }
 
     void wait() {
         if (threads_ == 1) return;
-        const int round = round_.load(std::memory_order_relaxed);
-        if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
-            arrived_.store(0, std::memory_order_relaxed);
-            round_.store(round + 1, std::memory_order_release);
+        const int round = round_.load();
+        if (arrived_.fetch_add(1) + 1 == threads_) {
+            arrived_.store(0);
+            round_.store(round + 1);
+            if (sleeping_.load()) futex(FUTEX_WAKE_PRIVATE, threads_);
             return;
         }
-        for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
+        for (int spins = 0; spins < SPINS; ++spins) {
+            if (round_.load(std::memory_order_acquire) != round) return;
             pause_briefly();
-            if (spins > 2000) sched_yield();
         }
+        sleeping_.fetch_add(1);
+        while (round_.load() == round) futex(FUTEX_WAIT_PRIVATE, round);
+        sleeping_.fetch_sub(1);
     }
 
 private:
+    static constexpr int SPINS = 1000;
+
+    void futex(int what, int value) { syscall(SYS_futex, &round_, what, value, nullptr, nullptr, 0); }
+
     int threads_ = 1;
     alignas(64) std::atomic<int> arrived_{0};
     alignas(64) std::atomic<int> round_{0};
+    std::atomic<int> sleeping_{0};
 };
