@@ -42,6 +42,17 @@ def test_twelve_repeats_are_in_their_order(tmp_path: Path) -> None:
     assert [each.record.seed for each in condition.runs] == list(range(12))
 
 
+@pytest.mark.parametrize("value", [10**400, -4, True, "4", None])
+def test_a_damaged_load_is_no_load(tmp_path: Path, value: Any) -> None:
+    """A number of streams that no run has is left out: the run is told by the words of its conditions."""
+    measured(tmp_path / "run", count=20)
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    header["details"]["concurrency"] = value
+    (tmp_path / "run" / "run.json").write_text(json.dumps(header))
+    (condition,) = conditions_in(tmp_path / "run")
+    assert condition.key == ("load", "4 streams")
+
+
 def test_ends_are_counted_by_outcome(tmp_path: Path) -> None:
     """5 of 120 connections were reset: a row of its own beside the completed."""
     (row,) = measured_answer(measured(tmp_path / "run", failed=5, count=120)).result["rows"]

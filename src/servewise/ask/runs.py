@@ -30,6 +30,7 @@ from servewise.records.run_directory import HEADER, MAX_HEADER_BYTES, RunRecord,
 ANSWER = "bench.json"
 DEEPEST = 3  # folders of folders of runs
 MOST_RUNS = 2_000
+MOST = 1e18  # beyond any load or time
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,9 @@ def caveats_beside(place: str | Path) -> tuple[Caveat, ...]:
 def load_key(record: RunRecord) -> tuple[str, object]:
     """The load of a run, as it is named in any other: streams, requests/s, or the words of its conditions."""
     for name in ("concurrency", "rate_per_s"):
-        value = record.details.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-            return name, float(value)
+        value = _number(record.details.get(name))
+        if 0 < value < inf:
+            return name, value
     return "load", record.conditions.load
 
 
@@ -259,4 +260,5 @@ def _found_window(record: RunRecord) -> Window | None:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else nan
+    whole_or_real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if whole_or_real and abs(value) < MOST else nan  # type: ignore[arg-type]

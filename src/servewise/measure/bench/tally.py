@@ -29,6 +29,7 @@ class Tally:
         self.examples: dict[str, str] = {}
         self.repeated = 0
         self.short = 0
+        self.long = 0  # by their count; one token more is the end's own
         self._count_text = count_text
         self._said = self._counted = self._compared = 0
         self._asked_prompts = array("q")
@@ -54,6 +55,7 @@ class Tally:
             self._asked_prompts.append(exchange.ask.prompt_tokens)
             self._told_prompts.append(exchange.prompt_tokens)
         self.short += told is not None and told < exchange.ask.output_tokens
+        self.long += told is not None and told > exchange.ask.output_tokens + 1
         if self._compared < MOST_CHECKED and self._count_text and exchange.text is not None and told is not None:
             self._said += told
             self._counted += self._count_text(exchange.text)
@@ -92,7 +94,12 @@ class Tally:
         checked = {} if self.token_check() is None else {"token_check": self.token_check()}
         return (
             dict(self.records.details())
-            | {"examples": dict(self.examples), "repeated_attempts": self.repeated, "short_answers": self.short}
+            | {
+                "examples": dict(self.examples),
+                "repeated_attempts": self.repeated,
+                "short_answers": self.short,
+                "long_answers": self.long,
+            }
             | checked
         )
 

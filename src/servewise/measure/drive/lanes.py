@@ -102,4 +102,5 @@ class Lanes:
 
 def why(error: Exception) -> str:
     """What the system says of an error."""
-    return str(getattr(error, "strerror", None) or error)
+    told = getattr(error, "strerror", None) or error
+    return str(told.args[0] if isinstance(told, Exception) and len(told.args) == 1 else told)

@@ -6,6 +6,7 @@ from collections import deque
 from math import isnan, nan
 
 from servewise.measure.dialect.answer import Answer, Ending
+from servewise.measure.drive.believed import believed
 from servewise.measure.exchange import Exchange
 from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due
@@ -102,8 +103,9 @@ class Trip:
         self.parse(len(self.reads))
         answer, reading, http = self.answer, self.answer.reading, self.answer.http
         told, told_reason = answer.verdict(self.ending or Ending.WHOLE)
-        arrivals = reading.arrivals()
-        usage, counted = reading.usage, [each.tokens or 0 for each in arrivals]
+        usage = reading.usage
+        arrivals, output = believed(reading.arrivals(), usage.output, self.due.ask.output_tokens)
+        counted = [each.tokens or 0 for each in arrivals]
         known = all(each.tokens is not None for each in arrivals)
         found = Exchange(
             ask=self.due.ask,
@@ -118,8 +120,8 @@ class Trip:
             finish_reason=reading.finish_reason,
             prompt_tokens=usage.prompt,
             cached_tokens=usage.cached,
-            output_tokens=usage.output if usage.output is not None else sum(counted) if known else len(arrivals),
-            counted_by="usage" if usage.output is not None else "events",
+            output_tokens=output if output is not None else sum(counted) if known else len(arrivals),
+            counted_by="usage" if output is not None else "events",
             retry_after_s=answer.retry_after_s(),
             retries=self.due.retries,
             fresh_connection=self.fresh,
