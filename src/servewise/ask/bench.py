@@ -98,9 +98,9 @@ class _Bench:
             self._release()
             raise
         knee = self._measure()
-        if not self.campaign.runs:
-            raise KeyboardInterrupt
         if not any(each.tally.completed for each in self.campaign.runs):
+            if self.campaign.ended == "interrupted":
+                raise KeyboardInterrupt
             raise RunFailed(f"no request completed ({self._example()})")
         answer = self._answer(knee)
         self._keep(answer)

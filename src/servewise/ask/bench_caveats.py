@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from servewise.ask.bench_options import Asked
-from servewise.ask.bench_rows import arrivals_of, cached_known, cached_share
+from servewise.ask.bench_rows import arrivals_of, cached_known, cached_share, prompt_tokens_mean
 from servewise.caveats import Caveat
 from servewise.measure.bench.enough import enough, half_widths
 from servewise.measure.bench.measured import Measured
@@ -16,7 +16,7 @@ from servewise.measure.self_test.kept import beyond_self_test
 SHORT_RUN = 0.2  # of the window: an e2e p95 above it leaves edges that weigh
 FEWEST = 20  # completed requests in a window below which there is no interval
 COLD, WARM = 0.1, 0.5  # share of prompt tokens cached: at most where cold was meant, at least where warm was
-SHORT_ANSWERS = 0.01
+SHORT_ANSWERS = UNCOUNTED = 0.01
 
 
 def run_caveats(asked: Asked, groups: Sequence[Sequence[Measured]]) -> tuple[Caveat, ...]:
@@ -65,11 +65,24 @@ def _answers(runs: Sequence[Measured]) -> Iterator[Caveat]:
     if completed and short > SHORT_ANSWERS * completed:
         message = f"{short / completed:.0%} of the answers ended before as many tokens as were asked for"
         yield Caveat("short-answers", message, "a server that takes ignore_eos, or compare by the lengths in the rows")
+    yield from _counts(runs, completed)
     failed = sum(each.tally.failed for each in runs)
     if failed:
         example = next(iter(next(each for each in runs if each.tally.failed).tally.examples.values()), "")
         message = f"{failed} of {failed + completed} requests failed and enter no latency, e.g. {example}"
         yield Caveat("failed-requests", message, "see outcomes")
+
+
+def _counts(runs: Sequence[Measured], completed: int) -> Iterator[Caveat]:
+    """Counts of output tokens that cannot be taken as they are."""
+    long = sum(each.tally.long for each in runs)
+    if long > UNCOUNTED * completed:
+        message = f"{long / completed:.0%} of the answers hold more tokens, as they are counted, than were asked for"
+        yield Caveat("long-answers", message, "is max_tokens kept? else the server's usage is wrong: see --tokenizer")
+    by_events = sum(each.tally.counted_by().get("events", 0) for each in runs)
+    if by_events > UNCOUNTED * completed:
+        message = f"of {by_events / completed:.0%} of the answers the server counts no tokens: each event counts as one"
+        yield Caveat("tokens-by-events", message, "turn its usage on (stream_options): events may hold several tokens")
 
 
 def _cache(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
@@ -79,9 +92,18 @@ def _cache(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
     if asked.cache == "cold" and shares_nothing and made and known and share > COLD:
         message = f"the server says that {share:.0%} of the prompts were cached, where none was sent before"
         yield Caveat("prefix-cache-not-cold", message, "longer prompts: a chat template alone is shared by all")
-    if asked.cache == "warm" and known and share < WARM:
-        message = f"the server says that only {share:.0%} of the prompts were cached, though all were sent before"
+    before = _sent_before(asked, runs)
+    if asked.cache == "warm" and known and share < WARM * before:
+        message = (
+            f"the server says that only {share:.0%} of the prompts were cached, though {before:.0%} was sent before"
+        )
         yield Caveat("prefix-cache-not-warm", message, "is its prefix cache on, and large enough?")
+
+
+def _sent_before(asked: Asked, runs: Sequence[Measured]) -> float:
+    """Of the prompt tokens of a warm run: their shared prefixes, or all where nothing is shared."""
+    prefix, mean = asked.load.prefix, prompt_tokens_mean(runs)
+    return 1.0 if prefix is None or not mean else min(prefix.share * prefix.tokens / mean, 1.0)
 
 
 def _repeats(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:

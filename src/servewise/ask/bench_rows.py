@@ -87,6 +87,12 @@ def cached_share(runs: Sequence[Measured]) -> float:
     return fsum(_completed_sum(each, "cached_tokens") for each in runs) / prompts if prompts else 0.0
 
 
+def prompt_tokens_mean(runs: Sequence[Measured]) -> float | None:
+    """Prompt tokens of a completed request; None where none completed."""
+    completed = sum(each.tally.completed for each in runs)
+    return _mean(fsum(_completed_sum(each, "prompt_tokens") for each in runs), completed)
+
+
 def _latencies(summary: RunSummary) -> dict[str, Any]:
     names = ("ttft", "ttft_from_sent", "tpot", "itl", "e2e")
     return {f"{name}_s": getattr(summary, name).to_json() for name in names}
@@ -109,7 +115,7 @@ def _tokens(runs: Sequence[Measured]) -> dict[str, Any]:
     checks = [check for each in runs if (check := each.tally.token_check()) is not None]
     return {
         "cached_tokens": int(fsum(_completed_sum(each, "cached_tokens") for each in runs)) if known else None,
-        "prompt_tokens_mean": _mean(fsum(_completed_sum(each, "prompt_tokens") for each in runs), completed),
+        "prompt_tokens_mean": prompt_tokens_mean(runs),
         "output_tokens_mean": _mean(output, completed),
         "tokens_per_event": _mean(output, events),
         "counted_by": dict(counted),
