@@ -190,3 +190,11 @@ def test_places_without_a_run_are_one_line(tmp_path: Path, place: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="run"):
         compare(tmp_path / place, measured(tmp_path / "a", count=40))
+
+
+@pytest.mark.parametrize("options", [{"metric": "tpot_p50"}, {"tolerance": 0.2}])
+def test_what_is_about_a_claim_needs_one(tmp_path: Path, options: dict[str, Any]) -> None:
+    """A metric or tolerance without a claim would be ignored: refused, with the option that is missing."""
+    run = measured(tmp_path / "run", count=20)
+    with pytest.raises(InputError, match="--claim"):
+        compare(run, run, **options)

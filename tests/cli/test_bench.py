@@ -78,6 +78,8 @@ def test_no_figure_without_its_conditions(server: RunningMock, missing: str) -> 
         (["http://127.0.0.1:1", *KNOWN, "--ci", "five"], 2, "share"),
         (["http://127.0.0.1:1", *KNOWN, "--concurency", "3"], 2, "did you mean --concurrency"),
         (["http://127.0.0.1:1", "--self-test"], 2, "URL"),
+        (["--self-test", "--rate", "4"], 2, "--rate"),
+        (["--self-test", "--header", "a: b"], 2, "--header"),
     ],
 )
 def test_mistakes_are_one_line_with_contracts_exit_code(arguments: list[str], code: int, words: str) -> None:

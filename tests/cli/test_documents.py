@@ -205,3 +205,12 @@ def test_two_processes_print_what_one_prints(tmp_path: Path) -> None:
 
     assert one == two
     json.loads(two)
+
+
+def test_a_report_is_html_or_markdown(tmp_path: Path) -> None:
+    """HTML under the name of a PDF would open nowhere: refused before anything is read."""
+    found = invoke("report", str(tmp_path / "none.json"), "-o", str(tmp_path / "r.pdf"))
+
+    assert found.exit_code == 2
+    assert "HTML or Markdown" in found.stderr
+    assert not (tmp_path / "r.pdf").exists()

@@ -58,6 +58,9 @@ def compare(
     goodput too.
     """
     whole(seed, "seed", least=0)
+    if claim is None and (metric != DEFAULT_METRIC or tolerance != TOLERANCE):
+        where = "metric" if metric != DEFAULT_METRIC else "tolerance"
+        raise InputError("is about a claim", where=where, hint="give --claim, e.g. 2.0x")
     gates = parse_gates(fail_if) if fail_if is not None else ()
     claimed = parse_claim(claim, metric, tolerance) if claim is not None else None
     objective = parse_slo(slo) if isinstance(slo, str) else slo

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, PER_S, SHARE, WHOLE, Several
@@ -89,6 +90,7 @@ def command(
     if any(find_spec(name) is None for name in ("httptools", "orjson")):
         raise InputError("the load client is not installed", where="bench", hint="pip install 'servewise[measure]'")
     if self_test:
+        _alone("concurrency", "workers", "self_test", "as_json", "output", "api_key")
         return _self_test(show, url, options["concurrency"], options["workers"])
     _need(url=url, **{name: options[name] for name in NEEDED})
     from servewise.ask.bench_options import BenchOptions
@@ -124,6 +126,15 @@ def _need(**given: Any) -> None:
         if value is None:
             what = "argument 'URL'" if name == "url" else f"option '--{name}'"
             raise click.UsageError(f"missing {what}", click.get_current_context())
+
+
+def _alone(*taken: str) -> None:
+    """Refuse what the self-test would ignore."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        name = str(each.name)
+        if name not in (*taken, "url") and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"the self-test takes no {each.opts[0]}", context)
 
 
 def _self_test(show: Show, url: str | None, streams: tuple[int, ...] | None, workers: int) -> int:

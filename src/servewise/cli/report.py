@@ -25,6 +25,8 @@ def command(sources: tuple[str, ...], output: str, title: str) -> None:
     another client: vLLM bench serve, GuideLLM, AIPerf, llama-benchy.
     """
     target = checked_target(output)
+    if target.suffix.lower() not in (".html", ".htm", ".md"):
+        raise InputError("a report is HTML or Markdown", where=output, hint="name it .html or .md")
     answers = _sections({source: _read(source) for source in sources})
     if target.suffix.lower() == ".md":
         from servewise.report.markdown import render_markdown
