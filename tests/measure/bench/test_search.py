@@ -90,3 +90,11 @@ def test_an_interrupted_search_keeps_what_it_tried() -> None:
         search.run(4)
 
     assert (search.knee().best, search.knee().high) == (8, math.inf)
+
+
+def test_a_request_that_fails_alone_ends_the_search() -> None:
+    """Below 3 requests/s no request meets another: when that fails too, rates of hours a request are not tried."""
+    knee = Search(lambda level: Tried(level, 0, 3, held=False, alone=level < 3), whole=False).run(50.0)
+
+    assert [each.level for each in knee.tries] == [50, 25, 12.5, 6.25, 3.12, 1.56]
+    assert (knee.best, knee.low, knee.high) == (0, 0, 1.56)

@@ -57,7 +57,8 @@ class Campaign:
             runs = self.of(condition)
             kept = sum(each.holds(slo, MOST_FAILED) for each in runs)
             held = 2 * kept > len(runs) and slo.holds(pool([each.summary for each in runs]))
-            return Tried(level, kept, len(runs), held)
+            alone = all(each.sending.most_open <= 1 for each in runs)
+            return Tried(level, kept, len(runs), held, alone)
 
         search = Search(tried, whole=whole)
         try:

@@ -22,12 +22,16 @@ MOST_STREAMS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A level (requests/s, or streams) and how many of its repeats kept the SLO; ``held``: their pooled figures do."""
+    """A level (requests/s, or streams) and how many of its repeats kept the SLO; ``held``: their pooled figures do.
+
+    ``alone``: no request met another, so that no lower level can be better.
+    """
 
     level: float
     kept: int
     repeats: int
     held: bool
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Search:
         """(a level that holds, or 0; one above it that fails, or infinity)."""
         step: Literal[-1, 1] = 1 if self._holds(first) else -1
         level = first
-        while len(self.tries) < MOST_TRIES:
+        while len(self.tries) < MOST_TRIES and not (step < 0 and self.tries[level].alone):
             following = self._rounded(min(max(level * 2.0**step, self._least), self._most))
             if following == level:
                 break
