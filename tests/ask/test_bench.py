@@ -343,7 +343,12 @@ def _told(tokens: int | None) -> Callable[[socket.socket], None]:
 
 @pytest.mark.parametrize(
     ("tokens", "mean", "code"),
-    [(10**9, 2, "tokens-by-events"), (100, 100, "long-answers"), (None, 2, "tokens-by-events")],
+    [
+        (10**9, 2, "tokens-by-events"),
+        (0, 2, "tokens-by-events"),
+        (100, 100, "long-answers"),
+        (None, 2, "tokens-by-events"),
+    ],
 )
 def test_counts_that_cannot_be_are_told(tokens: int | None, mean: int, code: str) -> None:
     """6 tokens asked, 2 events: a billion are not believed, 100 are with a caveat, none are counted by events."""

@@ -40,6 +40,17 @@ def test_a_burst_of_refusals_or_two_slow_ones_are_no_death() -> None:
     assert seen(Outcome.REFUSED, Outcome.REFUSED, every_s=60).reason == ""
 
 
+def test_a_run_that_ends_in_refusals_ends_in_a_dead_server() -> None:
+    """The last three refused at once: gone, though no five seconds went by; two, or a reset last, are chance."""
+    ends = {3: [Outcome.COMPLETED, *[Outcome.REFUSED] * 3], 2: [Outcome.COMPLETED, *[Outcome.REFUSED] * 2]}
+    found = {count: seen(*outcomes, every_s=0.01) for count, outcomes in ends.items()}
+    dropped = seen(*[Outcome.RESET] * 9, every_s=0.01)
+    for each in (*found.values(), dropped):
+        each.over()
+    assert "gone" in found[3].reason
+    assert (found[2].reason, dropped.reason) == ("", "")
+
+
 def test_a_success_between_refusals_starts_the_count_again() -> None:
     """A server that still answers some is there."""
     mixed = [Outcome.REFUSED, Outcome.REFUSED, Outcome.COMPLETED] * 20

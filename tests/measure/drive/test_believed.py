@@ -14,6 +14,13 @@ def test_a_billion_tokens_are_left_out_and_what_was_asked_for_is_not() -> None:
     assert believed(came, None, 5) == (came, None)
 
 
+def test_no_tokens_in_an_answer_that_came_is_no_count() -> None:
+    """0 of two events is left out; 0 of none is a count."""
+    came = (Arrival(0.1), Arrival(0.2))
+    assert believed(came, 0, 5) == (came, None)
+    assert believed((), 0, 5) == ((), 0)
+
+
 def test_an_event_that_says_a_billion_says_nothing() -> None:
     """A running count that jumps: each event is then one of those that do not say."""
     came = (Arrival(0.1, 1), Arrival(0.2, 10**9))

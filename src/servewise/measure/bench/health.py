@@ -27,6 +27,7 @@ class Health:
         self._since_s = 0.0
         self._failed = 0
         self._completed = False
+        self._last = Outcome.COMPLETED
 
     def see(self, exchange: Exchange) -> None:
         """The next exchange."""
@@ -36,10 +37,16 @@ class Health:
         if exchange.outcome is Outcome.CANCELLED:
             return
         self._failed += 1
+        self._last = exchange.outcome
         said = f"{exchange.outcome.value}: {exchange.reason}" if exchange.reason else exchange.outcome.value
         self._look_for_gone(exchange, said)
         if not self._completed and self._failed >= FEWEST_FAILED:
             self.reason = self.reason or f"the first {self._failed} requests all failed, the last with {said}"
+
+    def over(self) -> None:
+        """No more exchanges: a server that refused the last three connections is gone, however fast they went."""
+        if self._refused >= FEWEST_REFUSED and self._last is Outcome.REFUSED:
+            self.reason = self.reason or "the server is gone: it refused the last connections of the run"
 
     def _look_for_gone(self, exchange: Exchange, said: str) -> None:
         if exchange.outcome not in GONE:

@@ -125,6 +125,8 @@ class _Run:
             if scraper is not None:
                 scraper.count_from(start_s)
             sending = self._send(driver, start_s)
+        if not self.interrupted:
+            self.health.over()
         found = self._measured(sending, scraper, began)
         if self.kept is not None and not self.disk:
             self._keep(self.kept, found)

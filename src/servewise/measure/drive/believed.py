@@ -14,9 +14,11 @@ def believed(arrivals: Sequence[Arrival], told: int | None, asked: int) -> tuple
     """``arrivals`` and the server's count ``told`` of an answer of which ``asked`` tokens were wanted at most.
 
     A count that is far beyond both is left out, and so is what such events say of themselves: each token gets a time
-    of its own in the record, and a billion of them would end this program, not the server's.
+    of its own in the record, and a billion of them would end this program, not the server's. Nor is 0 a count of output
+    that came: proxies that do not count fill it in.
     """
     most = max(BEYOND * max(asked, len(arrivals)), LEAST)
     if sum(each.tokens or 0 for each in arrivals) > most:
         arrivals = [replace(each, tokens=None) for each in arrivals]
-    return tuple(arrivals), None if told is not None and told > most else told
+    damaged = told is not None and (told > most or (told == 0 and len(arrivals) > 0))
+    return tuple(arrivals), None if damaged else told
