@@ -280,7 +280,7 @@ def test_nothing_is_left_for_the_collector() -> None:
     gc.disable()
     try:
         _sent((_good,), 50, 4)
-        assert not [each for each in gc.get_objects() if isinstance(each, Answer)]
+        assert not [each for each in gc.get_objects() if type(each) is Answer]
     finally:
         if was_on:
             gc.enable()

@@ -59,6 +59,7 @@ def test_vllm_is_bound_to_cores_runs_eagerly_and_fetches_nothing() -> None:
     launch = server.launch(1234)
     assert "--enforce-eager" in launch.command
     assert "--enable-prefix-caching" in launch.command
+    assert "--enable-prompt-tokens-details" in launch.command  # else its usage tells no cached tokens
     assert launch.environment["VLLM_CPU_OMP_THREADS_BIND"] == "0,1"
     assert launch.environment["HF_HUB_OFFLINE"] == "1"
 

@@ -29,7 +29,18 @@ def _pair() -> tuple[Connection, socket.socket]:
         connection = Connection((socket.AF_INET, listener.getsockname()))
         peer, _ = listener.accept()
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    _until_stamped(connection, peer)
     return connection, peer
+
+
+def _until_stamped(connection: Connection, peer: socket.socket) -> None:
+    """The kernel begins to stamp a moment after the first socket on the machine asks for it."""
+    for _ in range(100):
+        peer.sendall(b"w")
+        time.sleep(0.01)
+        _, ancillary = connection.receive()
+        if stamping.stamp_ns(ancillary) is not None:
+            return
 
 
 def test_data_that_is_read_late_has_its_true_time() -> None:

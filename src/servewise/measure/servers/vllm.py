@@ -31,6 +31,7 @@ class Vllm:
 
     ``cores``: the processors that its threads are bound to. ``kv_gib``: memory for KV. ``extra``: further options.
     Steps run eagerly: compiling them takes minutes at every start.
+    Cached tokens are told only because they are asked for.
     """
 
     folder: Path
@@ -64,7 +65,7 @@ class Vllm:
         return Launch(
             command=(
                 *(str(self.python), "-m", "vllm.entrypoints.cli.main", "serve", str(self.folder)),
-                *(*options, "--enforce-eager", cache, *self.extra),
+                *(*options, "--enforce-eager", "--enable-prompt-tokens-details", cache, *self.extra),
             ),
             model=self.model,
             version=f"{VLLM}+cpu",

@@ -1,4 +1,4 @@
-"""Ratios of two runs with their intervals, a row for each metric: left or right of 1, or over it."""
+"""Ratios with their intervals, a row each: left or right of 1, or over it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 class Ratio(NamedTuple):
-    """B over A of one metric, with its 95% interval if known, and the verdict on B."""
+    """B over A of one metric, with its 95% interval if known, and the verdict on B if there is one."""
 
     name: str
     value: float
     interval: tuple[float, float] | None
-    verdict: str
+    verdict: str = ""
 
 
 _COLOURS = {"better": palette.GOOD, "worse": palette.BAD}
 
 
-def forest_chart(ratios: Sequence[Ratio], title: str) -> str:
-    """The axis is logarithmic, so that twice and half are as far from 1."""
-    said = "; ".join(f"{ratio.name} {times(ratio.value)}, {ratio.verdict}" for ratio in ratios)
-    return draw(title, f"B over A: {said}.", lambda axes: _plot(axes, ratios), height_in=0.9 + 0.27 * len(ratios))
+def forest_chart(ratios: Sequence[Ratio], title: str, of: str = "B over A") -> str:
+    """``of`` says what stands over what. The axis is logarithmic, so that twice and half are as far from 1."""
+    said = "; ".join(", ".join(filter(None, (f"{each.name} {times(each.value)}", each.verdict))) for each in ratios)
+    return draw(title, f"{of}: {said}.", lambda axes: _plot(axes, ratios, of), height_in=0.9 + 0.27 * len(ratios))
 
 
-def _plot(axes: Axes, ratios: Sequence[Ratio]) -> None:
+def _plot(axes: Axes, ratios: Sequence[Ratio], of: str) -> None:
     reach = [1.0, *(ratio.value for ratio in ratios)]
     reach += [end for ratio in ratios if ratio.interval for end in ratio.interval]
     low, high = min(reach), max(reach)
@@ -52,6 +52,6 @@ def _plot(axes: Axes, ratios: Sequence[Ratio]) -> None:
         )  # fmt: skip
     axes.axvline(1.0, color=palette.INK, linewidth=1)
     log_axis(axes, "x", ends, times_tick, most=6)
-    axes.set(xlim=ends, ylim=(len(ratios) - 0.5, -0.5), xlabel="B over A")
+    axes.set(xlim=ends, ylim=(len(ratios) - 0.5, -0.5), xlabel=of)
     name_rows(axes, [short(ratio.name, 24) for ratio in ratios])
     only_grid(axes, "x")

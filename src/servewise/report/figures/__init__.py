@@ -8,8 +8,10 @@ from servewise.answer import Answer
 from servewise.report.charts.figure import Figure
 from servewise.report.figures import (
     bench,
+    calibrate,
     compare,
     experiment,
+    loop,
     plan,
     prefix,
     probe_kv,
@@ -31,6 +33,8 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], list[Figure]]] = {
     "bench": bench.figures,
     "compare": compare.figures,
     "experiment": experiment.figures,
+    "calibrate": calibrate.figures,
+    "loop": loop.figures,
     "speculate": speculate.figures,
     "prefix": prefix.figures,
     "plan": plan.figures,

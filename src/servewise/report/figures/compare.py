@@ -37,15 +37,16 @@ def figures(answer: Answer) -> list[Figure]:
 
 
 def _ratio(row: Row) -> Ratio | None:
-    value = _drawable(row.get("ratio"))
+    value = drawable(row.get("ratio"))
     if value is None:
         return None
-    pair = [_drawable(each) for each in items(row.get("ci95"))]
+    pair = [drawable(each) for each in items(row.get("ci95"))]
     known = len(pair) == 2 and pair[0] is not None and pair[1] is not None and pair[0] <= pair[1]
     interval = (pair[0], pair[1]) if known else None
     return Ratio(metric_name(row.get("metric")), value, interval, text(row.get("verdict")))  # type: ignore[arg-type]
 
 
-def _drawable(value: object) -> float | None:
+def drawable(value: object) -> float | None:
+    """A number that a chart of ratios can hold."""
     found = number(value)
     return found if found is not None and _LEAST <= found <= _MOST else None

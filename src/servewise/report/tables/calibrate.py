@@ -8,6 +8,7 @@ from servewise.report.reading import Row, items, mapping, number, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.wording import UNKNOWN, count, figure, percent, seconds
 
+ERRORS = "Error by load"
 _NAMES = {
     "step_s": "Overhead of a step",
     "sequence_s": "Overhead of a sequence",
@@ -63,7 +64,7 @@ def errors(result: Row) -> Table:
     )
     whole = {"load": "all", "train": result.get("train_error"), "heldout": result.get("heldout_error")}
     note = "Median and 90th percentile. 'By the other runs': a fit that did not see this one."
-    return build("Error by load", columns, [*rows(result, "by_load"), whole], note=note)
+    return build(ERRORS, columns, [*rows(result, "by_load"), whole], note=note)
 
 
 def _range(result: Row) -> Table:
