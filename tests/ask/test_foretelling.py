@@ -81,3 +81,14 @@ def test_rows_hold_both_and_their_ratio() -> None:
     assert rows["tpot_p50_s"]["measured"] is None
     assert rows["tpot_p50_s"]["ratio"] is None
     assert math.isfinite(rows["tpot_p50_s"]["predicted"])
+
+
+def test_a_prefix_is_shared_in_blocks_of_the_pool() -> None:
+    """A pool of 256-token blocks shares 512 of 520 prompt tokens after the first request, in whatever blocks the
+    prefix was described."""
+    pool = Server(
+        policy=Continuous(max_sequences=4, prefix_cache=True), estimator=UnitStep(), blocks=None, block_tokens=256
+    )
+    found = foretell(pool, load(20, streams=1, prefix=SharedPrefix(1, 512)), seeds=1)
+
+    assert found.cached_tokens == (found.prompt_tokens / 520 - 1) * 512

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,7 +55,8 @@ def foretell(server: Server, load: Load, *, seeds: int = SEEDS, slo: Slo | None 
 
 
 def _once(server: Server, load: Load, seed: int, slo: Slo | None) -> RunSummary:
-    blocks = replace(server, hash_block_tokens=load.prefix.block_tokens if load.prefix else None)
+    prefix = _shared(load.prefix, server.block_tokens)
+    blocks = replace(server, hash_block_tokens=prefix.block_tokens if prefix else None)
     if load.streams is not None:
         loop = ClosedLoop(
             concurrency=load.streams,
@@ -62,7 +64,7 @@ def _once(server: Server, load: Load, seed: int, slo: Slo | None) -> RunSummary:
             prompt_lengths=load.prompts,
             output_lengths=load.outputs,
             requests=load.requests,
-            prefix=load.prefix,
+            prefix=prefix,
         )
         run = blocks.run(ClosedArrivals(loop.shapes(seed), load.streams, load.pause_s))
         return _summed(run, closed_window(run.requests, load.streams), slo)
@@ -72,10 +74,15 @@ def _once(server: Server, load: Load, seed: int, slo: Slo | None) -> RunSummary:
         prompt_lengths=load.prompts,
         output_lengths=load.outputs,
         count=load.requests,
-        prefix=load.prefix,
+        prefix=prefix,
     )
     run = blocks.run(traffic.requests(seed))
     return _summed(run, open_window(run.requests), slo)
+
+
+def _shared(prefix: SharedPrefix | None, block_tokens: int) -> SharedPrefix | None:
+    """The prefix in blocks that a pool of such blocks can share."""
+    return prefix and replace(prefix, block_tokens=math.lcm(prefix.block_tokens, block_tokens))
 
 
 def _summed(run: Run, window: Window, slo: Slo | None) -> RunSummary:
