@@ -49,7 +49,8 @@ SLOTS, PREFIX = 32, 512
 PROMPTS, OUTPUTS = "64-192", "24-72"
 # Tokens a step at most: llama.cpp's --batch-size, the own engine's default of the experiment, vLLM's for a server.
 BATCHED_TOKENS = {"llamacpp": 2048, "own": 512, "vllm": 2048}
-ENGINES = {"llamacpp": "llamacpp", "own": "ideal", "vllm": "vllm"}
+# llama.cpp is started with room for every slot's context, so no pool runs dry: its own -c is a total over the slots.
+ENGINES = {"llamacpp": "ideal", "own": "ideal", "vllm": "vllm"}
 KNOWN, ASKED, SHARES = (1, 8), (16, 32), (0.5, 0.8)
 BARS = {"tpot_p50_s": 0.05, "output_tokens_per_s": 0.05, "ttft_p50_s": 0.10, "tpot_p95_s": 0.15, "ttft_p95_s": 0.15}
 
