@@ -6,6 +6,7 @@ from math import nan
 
 from servewise.batching.sequence import Sequence
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
+from servewise.records.selection import PLAIN
 from servewise.workload.request import Request
 
 FLUSH_ROWS = 4096
@@ -82,22 +83,9 @@ class Recorder:
 
 
 def _columns(columns: RequestColumns | StepColumns) -> tuple[str, ...]:
-    return REQUEST_ROW if isinstance(columns, RequestColumns) else STEP_ROW
+    return PLAIN if isinstance(columns, RequestColumns) else STEP_ROW
 
 
-REQUEST_ROW = (
-    "id",
-    "scheduled_s",
-    "sent_s",
-    "admitted_s",
-    "first_token_s",
-    "end_s",
-    "prompt_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "preemptions",
-    "status",
-)
 STEP_ROW = (
     "start_s",
     "seconds",
