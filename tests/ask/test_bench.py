@@ -362,6 +362,7 @@ def test_counts_that_cannot_be_are_told(tokens: int | None, mean: int, code: str
 def test_an_interrupt_before_any_answer_is_an_interrupt(tmp_path: Path) -> None:
     """A server that takes a minute for a token, interrupted in its run: no failure of the server."""
     plan = MockPlan(first_table_s=(*[0.01] * 4, *[60.0] * 8), gap_s=0.001)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
 
     def interrupt(server: RunningMock) -> None:
         while len(server.log()) < 5:

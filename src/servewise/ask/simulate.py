@@ -33,12 +33,14 @@ from servewise.ask.serving import (
     shapes_of,
     workload_named,
 )
+from servewise.ask.under_way import beyond_fitted
 from servewise.batching.policies import Policy
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, parse_slo
+from servewise.metrics.summary import RunSummary
 from servewise.plan.bracket import bracket
 from servewise.plan.clock import clock_for
 from servewise.plan.saturation import Knee
@@ -124,6 +126,7 @@ def simulate(
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + refused_caveats(door.refused, door.came, door.longest)
             + _unstable(policies, rates, knees)
+            + beyond_fitted(clock, max((row[0] for row in rows.values()), key=_under_way))
         ),
     )
 
@@ -206,6 +209,12 @@ def _result(
         "slo": None if slo is None else slo_rows(slo),
         "unit_step": unit_step,
     }
+
+
+def _under_way(summary: RunSummary) -> float:
+    """Requests under way, by Little's law; 0 where none completed."""
+    found = summary.requests_per_s * summary.e2e.mean
+    return found if isfinite(found) else 0.0
 
 
 def _row(policy: Policy, rate: float, row: Row, knee: Knee) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from servewise.errors import UnknownName
 from servewise.plan.clock import clock_for
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import ideal_roofline
+from servewise.steptime.ranges import range_caveats
 from servewise.steptime.ridge import ridge_batch, ridge_batch_without_kv
 from servewise.steptime.shape import StepShape, decode_shape, prefill_shape
 
@@ -68,7 +69,9 @@ def steptime(
             "estimator": clock.name,
         }
         | _precisions(deployment, phase, batches[len(batches) // 2], context, estimator),
-        caveats=unique(clock.caveats + _beyond_memory(deployment, batches, context)),
+        caveats=unique(
+            clock.caveats + _beyond_range(clock, phase, batches, context) + _beyond_memory(deployment, batches, context)
+        ),
     )
 
 
@@ -99,6 +102,12 @@ def _row(clock: Estimator, phase: Phase, batch: int, context: int) -> dict[str, 
         "tokens_per_s": batch * (context if phase == "prefill" else 1) / step.step_s,
         "bound": step.bound,
     }
+
+
+def _beyond_range(clock: Estimator, phase: Phase, batches: tuple[int, ...], context: int) -> tuple[Caveat, ...]:
+    """A caveat for each quantity that leaves the fitted range, at the smallest and the largest batch."""
+    ends = (shape_of(phase, each, context, clock.window_tokens) for each in (min(batches), max(batches)))
+    return tuple(caveat for shape in ends for caveat in range_caveats(clock, shape))
 
 
 def _beyond_memory(deployment: Deployment, batches: tuple[int, ...], context: int) -> tuple[Caveat, ...]:

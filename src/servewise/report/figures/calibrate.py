@@ -13,7 +13,7 @@ from servewise.report.reading import Row, mapping, rows, text
 from servewise.report.tables.calibrate import ERRORS
 
 _OF, _MOST_LOADS = "Predicted over measured", 12
-_WAYS = {"bias": "", "bias_left_out": ", by the others"}
+_WAYS = {"bias": "", "bias_left_out": ", by others"}
 
 
 def figures(answer: Answer) -> list[Figure]:
@@ -22,7 +22,7 @@ def figures(answer: Answer) -> list[Figure]:
     ratios = [ratio for row in rows(calibration, "by_load")[:_MOST_LOADS] for ratio in _ratios(row)]
     if not ratios:
         return []
-    note = "Sums over all that was held out; by the others: by a fit that never saw this load."
+    note = "Sums over all that was held out; by others: by a fit that never saw this load."
     chart = forest_chart(ratios, f"{_OF}, load by load", _OF)
     return [Figure(f"{_OF}, load by load", chart, answer.conditions, table_behind(answer, ERRORS), note)]
 
@@ -31,4 +31,4 @@ def _ratios(row: Row) -> Iterator[Ratio]:
     for key, way in _WAYS.items():
         value = drawable(row.get(key))
         if value is not None:
-            yield Ratio(f"{text(row.get('load'))}{way}", value, None)
+            yield Ratio(f"{text(row.get('load')).removeprefix('closed loop of ')}{way}", value, None)
