@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -133,6 +134,14 @@ def transformers_model(checkpoint: Checkpoint) -> Any:
     return model.to(torch.bfloat16).train(False)
 
 
+def by_difference(
+    generate: Callable[[torch.Tensor, int], None], prompts: torch.Tensor, new: int
+) -> tuple[float, float]:
+    """Seconds to one new token, and of each further: ``new`` tokens less one token."""
+    first = seconds(lambda: generate(prompts, 1))
+    return first, (seconds(lambda: generate(prompts, new)) - first) / (new - 1)
+
+
 class Generate:
     """transformers' generate."""
 
@@ -141,8 +150,7 @@ class Generate:
 
     def measure(self, prompts: torch.Tensor, new: int) -> tuple[float, float]:
         """As the protocol says."""
-        first = seconds(lambda: self._generate(prompts, 1))
-        return first, (seconds(lambda: self._generate(prompts, new)) - first) / (new - 1)
+        return by_difference(self._generate, prompts, new)
 
     def _generate(self, prompts: torch.Tensor, new: int) -> None:
         self._model.generate(prompts, max_new_tokens=new, min_new_tokens=new, do_sample=False)
@@ -162,8 +170,7 @@ class ContinuousBatching:
 
     def measure(self, prompts: torch.Tensor, new: int) -> tuple[float, float]:
         """As the protocol says."""
-        first = seconds(lambda: self._generate(prompts, 1))
-        return first, (seconds(lambda: self._generate(prompts, new)) - first) / (new - 1)
+        return by_difference(self._generate, prompts, new)
 
     def _generate(self, prompts: torch.Tensor, new: int) -> None:
         batch, length = prompts.shape

@@ -26,8 +26,7 @@ from servewise.metrics.summary import RunSummary
 from servewise.plan.server import Server
 from servewise.records.run_directory import refuse_occupied
 from servewise.steptime.calibration_file import load_calibration
-from servewise.steptime.coefficients import ValidRange
-from servewise.steptime.lookup import OUTSIDE
+from servewise.steptime.ranges import under_way_caveats
 from servewise.workload.notation import written_lengths
 
 STREAMS, REQUESTS, POINT_REQUESTS = (1, 8), 12, 150
@@ -197,15 +196,10 @@ def _no_rate() -> Caveat:
 
 
 def _beyond(server: Server, rate_per_s: float, foretold: RunSummary) -> tuple[Caveat, ...]:
-    """A caveat where more requests are under way (rate x mean time, Little's law) than were calibrated on."""
-    valid: ValidRange | None = getattr(server.estimator, "valid_range", None)
+    """A caveat where more requests are under way than were calibrated on."""
     under_way = rate_per_s * foretold.e2e.mean
-    if valid is None or not under_way > valid.decode_sequences[1]:
-        return ()
-    message = (
-        f"about {under_way:.0f} requests are under way at this rate; calibrated on {valid.decode_sequences[1]} at most"
-    )
-    return (Caveat(OUTSIDE, message, f"calibrate with --streams up to {under_way:.0f} or more"),)
+    cure = f"calibrate with --streams up to {under_way:.0f} or more"
+    return under_way_caveats(server.estimator, under_way, "this rate", cure)
 
 
 def rows_of(foretold: RunSummary, row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -33,7 +33,6 @@ from servewise.ask.serving import (
     shapes_of,
     workload_named,
 )
-from servewise.ask.under_way import beyond_fitted
 from servewise.batching.policies import Policy
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
@@ -47,6 +46,7 @@ from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.estimator import Estimator
+from servewise.steptime.ranges import under_way_caveats
 from servewise.workload.synthetic import ClosedLoop
 
 DEFAULT_SEEDS = 5
@@ -126,7 +126,7 @@ def simulate(
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + refused_caveats(door.refused, door.came, door.longest)
             + _unstable(policies, rates, knees)
-            + beyond_fitted(clock, max((row[0] for row in rows.values()), key=_under_way))
+            + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
         ),
     )
 
@@ -215,6 +215,13 @@ def _under_way(summary: RunSummary) -> float:
     """Requests under way, by Little's law; 0 where none completed."""
     found = summary.requests_per_s * summary.e2e.mean
     return found if isfinite(found) else 0.0
+
+
+def _beyond(clock: Estimator, summary: RunSummary) -> tuple[Caveat, ...]:
+    """A caveat where more requests are under way than the clock was fitted on."""
+    under_way = _under_way(summary)
+    cure = f"calibrate on {under_way:.0f} streams or more, or lower the rate"
+    return under_way_caveats(clock, under_way, f"{summary.requests_per_s:.3g} requests/s", cure)
 
 
 def _row(policy: Policy, rate: float, row: Row, knee: Knee) -> dict[str, Any]:

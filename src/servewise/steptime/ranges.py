@@ -1,4 +1,4 @@
-"""Whether a step lies where the coefficients were fitted."""
+"""Whether a step, or a load, lies where the coefficients were fitted."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ def range_caveats(estimator: Estimator, shape: StepShape) -> tuple[Caveat, ...]:
         for what, value, (low, high) in quantities
         if not low <= value <= high
     )
+
+
+def under_way_caveats(estimator: Estimator, under_way: float, at: str, cure: str) -> tuple[Caveat, ...]:
+    """A caveat where more requests are under way ``at`` some rate than the fit has seen; none without a range.
+
+    By Little's law ``under_way`` is the rate times the mean time of a request.
+    """
+    valid: ValidRange | None = getattr(estimator, "valid_range", None)
+    if valid is None or not under_way > valid.decode_sequences[1]:
+        return ()
+    most = valid.decode_sequences[1]
+    message = f"about {under_way:.0f} requests are under way at {at}; calibrated on {most} at most"
+    return (Caveat(OUTSIDE, message, cure),)

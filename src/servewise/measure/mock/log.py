@@ -55,11 +55,6 @@ class RequestLog:
         after_first = sum(self.told) - self.told[0] if self.told else 0
         return (self.sent_s[-1] - self.sent_s[0]) / after_first if after_first else nan
 
-    @property
-    def late_s(self) -> float:
-        """The most by which a token left after it was due."""
-        return max((sent - due for sent, due in zip(self.sent_s, self.due_s, strict=True)), default=0.0)
-
 
 @dataclass(frozen=True, slots=True)
 class MockLog:

@@ -58,13 +58,7 @@ def _plot(
         _line(axes, index, line)
     loads = [point.load for line in lines for point in line.points]
     low, high = _reach(lines, limit)
-    if high > _LOG_FROM * low:
-        ends = (low * 0.8, high * 1.3)
-        log_axis(axes, "y", ends, tick)
-        axes.set_ylim(*ends)
-    else:
-        linear_axis(axes, "y", tick)
-        axes.set_ylim(0, high * 1.12)
+    _upright(axes, (low, high), (low * 0.8, high * 1.3), high * 1.12, tick)
     if min(loads) > 0 and max(loads) > 4 * min(loads):
         log_axis(axes, "x", loads, binary_tick, base=2)
         axes.set_xlim(min(loads) * 0.85, max(loads) * 1.15)
@@ -78,6 +72,19 @@ def _plot(
         axes,
         [End(line.points[-1].value, line.name, palette.colour(index)) for index, line in enumerate(lines) if line.name],
     )
+
+
+def _upright(
+    axes: Axes, reach: tuple[float, float], ends: tuple[float, float], top: float, tick: Callable[..., str]
+) -> None:
+    """The axis of values: logarithmic over ``ends`` where they reach far, else from 0 to ``top``."""
+    low, high = reach
+    if high > _LOG_FROM * low:
+        log_axis(axes, "y", ends, tick)
+        axes.set_ylim(*ends)
+    else:
+        linear_axis(axes, "y", tick)
+        axes.set_ylim(0, top)
 
 
 def _reach(lines: Sequence[LoadLine], limit: float | None) -> tuple[float, float]:
@@ -138,13 +145,7 @@ def _tradeoffs(axes: Axes, metric: str, lines: Sequence[tuple[str, Sequence[Trad
             )  # fmt: skip
     every = [point for _, points in lines for point in points]
     low, high = min(point.latency_s for point in every), max(point.latency_s for point in every)
-    if high > _LOG_FROM * low:
-        ends = (low * 0.7, high * 1.5)
-        log_axis(axes, "y", ends, seconds_tick)
-        axes.set_ylim(*ends)
-    else:
-        linear_axis(axes, "y", seconds_tick)
-        axes.set_ylim(0, high * 1.18)
+    _upright(axes, (low, high), (low * 0.7, high * 1.5), high * 1.18, seconds_tick)
     linear_axis(axes, "x", count_tick)
     axes.set_xlim(0, max(point.tokens_per_s for point in every) * 1.12)
     named(axes, "Output tokens per second", metric)
