@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from servewise.measure.dialect.answer import Answer
 from servewise.measure.mock.answer import script_of
 from servewise.measure.mock.asked import Asked, asked_of
 from servewise.measure.mock.fault import Fault
@@ -94,3 +95,18 @@ def test_faults_in_the_middle_come_after_half_of_the_tokens(fault: Fault, end: E
     made = script(fault=fault)
     assert made.end is end
     assert sum(each.tokens for each in made.writes) == 4
+
+
+@pytest.mark.parametrize("name", [each for each in SHAPES if each != "joined"])
+def test_a_write_is_logged_with_the_tokens_whose_event_it_ends(name: str) -> None:
+    """A client that reads write by write knows an event's tokens with the very write that is logged with them."""
+    shape = reshaped(VLLM, name)
+    for tokens in range(1, 40):
+        wanted = asked(tokens, stream_options={"include_usage": True})
+        told, answer = script_of(wanted, PLAN, shape, first_s=0.2, cached=0), Answer()
+        answer.feed(told.at_once, -1.0)
+        logged = []
+        for place, write in enumerate(told.writes):
+            answer.feed(write.data, float(place))
+            logged += [float(place)] * bool(write.tokens)
+        assert [each.time_s for each in answer.reading.arrivals()] == logged

@@ -73,11 +73,17 @@ class _Writer:
         return Usage(self.asked.prompt_tokens, told, self.cached)
 
     def events(self) -> list[Write]:
-        """Every event with a token, in its time; what has none lies with its neighbour."""
+        """Every event with a token, in its time; what has none lies with its neighbour.
+
+        Where writes are split the tail stands alone: the piece that ends the last token's event is then the one that is
+        logged with it, and not the one that ends [DONE].
+        """
         plain = self.shape.plain and not self.every and self.asked.logprobs is None
         events = list(self._plain() if plain else self._rich())
         if self.shape.role == "with-first" and self.asked.api == "chat":
             events[0] = events[0]._replace(data=event_of(role_event(self.plan.model), self.shape) + events[0].data)
+        if self.shape.writes == "split":
+            return [*events, Write(events[-1].after_s, self._tail())]
         events[-1] = events[-1]._replace(data=events[-1].data + self._tail())
         return events
 
