@@ -29,7 +29,9 @@ class Batch(NamedTuple):
     one. ``context_tokens`` and ``windowed_tokens`` are the KV tokens that the decoding rows read, their new ones
     included. ``repeat``: this very step may run that often before anything changes, arrivals aside, each time reading
     one KV token more for each active row (``windowed_growth`` more inside the window). ``open``: an arrival could join
-    at the next step.
+    at the next step. ``moved_tokens`` KV tokens come from elsewhere, or go there, before the step (a swap, or the
+    cache of a prefill server). ``drafted``: draft tokens that each decoding row verifies beside its one new token;
+    their KV is in ``context_tokens``.
     """
 
     decodes: int
@@ -44,6 +46,8 @@ class Batch(NamedTuple):
     open: bool
     admitted: tuple[Sequence, ...]
     preempted: tuple[Sequence, ...]
+    moved_tokens: int = 0
+    drafted: int = 0
 
 
 class Batcher(Protocol):

@@ -8,10 +8,19 @@ without touching the members.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Protocol
 
 from servewise.batching.sequence import Sequence
 
 FOREVER = 1 << 62
+
+
+class GroupMaker(Protocol):
+    """What makes a batcher's decode group: ``DecodeGroup`` itself, or a child's constructor with more bound to it."""
+
+    def __call__(self, block_tokens: int, *, grows: bool, window_tokens: int | None = None) -> DecodeGroup:
+        """An empty group."""
+        ...
 
 
 class DecodeGroup:
@@ -20,7 +29,14 @@ class DecodeGroup:
     ``context_tokens`` and ``windowed_tokens`` are the KV tokens of all members now, the second with each member's
     capped at the window; ``below_window`` counts the members whose KV still grows inside it. ``grows`` says whether
     members take blocks as they grow (else they were reserved); ``counts`` whether blocks or a window are kept count of.
+
+    What a child may change: ``drafted``, the draft tokens that each member verifies in the next step; the blocks of the
+    next steps (``blocks_for_next`` at most, asked when a step is planned; ``blocks_for`` exactly, asked once when it is
+    committed, right before ``advance``); how far a member gets in a step; and, by ``steps_to_next_end``, that no two
+    steps are alike.
     """
+
+    drafted = 0
 
     __slots__ = (
         "_crossings",

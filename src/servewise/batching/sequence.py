@@ -11,6 +11,11 @@ class Sequence:
     comes: the prompt, or after a preemption the prompt and all that was generated. ``computed_tokens`` of them
     are in the KV cache; ``cached_tokens`` came from the prefix cache when it was last admitted. While it decodes,
     ``generated`` and the KV length follow from ``end_step`` and the group's step counter.
+
+    ``stored_tokens`` of its KV lie outside the pool: on the host after a swap, or on the server that computed its
+    prompt (then it comes with ``generated`` 1 and ``stored_tokens`` equal to ``prompt_tokens``). They are all of its
+    KV: ``prompt_tokens + generated - 1``. Once admitted it decodes from that very step on. It has tokens to go.
+    ``priority``: the lower goes first where a policy heeds it, as in vLLM.
     """
 
     # Defaults on the class: a new sequence sets only what differs, and a simulation makes a million of them.
@@ -23,6 +28,8 @@ class Sequence:
     blocks = 0  # private blocks of the pool that it holds
     shared = 0  # leading hash blocks that it holds together with others
     preemptions = 0
+    stored_tokens = 0
+    priority = 0
 
     def __init__(self, serial: int, prompt_tokens: int, output_tokens: int, block_hashes: tuple[int, ...] = ()) -> None:
         self.serial = serial

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servewise.batching.batch import Batcher
 from servewise.batching.blockpool import BlockPool
+from servewise.batching.decodegroup import DecodeGroup, GroupMaker
 from servewise.batching.policies.decode_first import DecodeFirst
 from servewise.batching.policies.prefill_first import PrefillFirst
+from servewise.batching.policies.running import ContinuousBatcher
 from servewise.batching.positive import positive
 from servewise.errors import InputError
 
@@ -45,8 +46,10 @@ class Continuous:
         """Sequences at once at most."""
         return self.max_sequences
 
-    def batcher(self, pool: BlockPool, window_tokens: int | None = None) -> Batcher:
-        """The policy at work on ``pool``."""
+    def batcher(
+        self, pool: BlockPool, window_tokens: int | None = None, group: GroupMaker = DecodeGroup
+    ) -> ContinuousBatcher:
+        """The policy at work on ``pool``; ``group`` makes its decode group."""
         kind = DecodeFirst if self.chunked_prefill else PrefillFirst
         return kind(
             pool,
@@ -54,4 +57,5 @@ class Continuous:
             max_batched_tokens=self.max_batched_tokens,
             reserve_output=self.reserve_output,
             window_tokens=window_tokens,
+            group=group,
         )

@@ -13,7 +13,7 @@ class DecodeFirst(ContinuousBatcher):
     decodes_beside_prompts = True
 
     def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
-        budget = self.max_batched_tokens - self.group.size
+        budget = self.max_batched_tokens - self.group.size * (1 + self.group.drafted)
         chunks: list[Chunk] = []
         for sequence in self._prefilling:
             if budget <= 0:
@@ -25,10 +25,12 @@ class DecodeFirst(ContinuousBatcher):
         return chunks, admitted
 
     def _fill(self, budget: int, chunks: list[Chunk], admitted: list[Sequence]) -> None:
-        spare = self.group.blocks_for_next() if self.group.grows else 0
-        while budget > 0 and (sequence := self._admit(spare)) is not None:
+        while budget > 0:
+            sequence = self._admit(self.group.blocks_for_next() if self.group.grows else 0)
+            if sequence is None:
+                return
             admitted.append(sequence)
-            budget -= self._chunk(sequence, budget, chunks)
+            budget -= 1 + self.group.drafted if sequence.join else self._chunk(sequence, budget, chunks)
 
     @staticmethod
     def _chunk(sequence: Sequence, budget: int, chunks: list[Chunk]) -> int:

@@ -30,7 +30,9 @@ class PrefillFirst(ContinuousBatcher):
             sequence = self._admit(0)
             if sequence is None:
                 return
-            new = sequence.target_tokens - sequence.computed_tokens
             admitted.append(sequence)
+            if sequence.join:
+                continue
+            new = sequence.target_tokens - sequence.computed_tokens
             chunks.append(Chunk(sequence, sequence.computed_tokens, new, True))
             budget -= new

@@ -8,7 +8,7 @@ from math import inf
 
 from servewise.batching.batch import Batch, Chunk
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.decodegroup import DecodeGroup
+from servewise.batching.decodegroup import DecodeGroup, GroupMaker
 from servewise.batching.sequence import Sequence
 
 
@@ -29,15 +29,17 @@ class ContinuousBatcher:
         max_batched_tokens: int,
         reserve_output: bool,
         window_tokens: int | None,
+        group: GroupMaker = DecodeGroup,
     ) -> None:
         self.pool = pool
         self.max_sequences = max_sequences
         self.max_batched_tokens = max_batched_tokens
-        self.group = DecodeGroup(pool.block_tokens, grows=not reserve_output, window_tokens=window_tokens)
+        self.group = group(pool.block_tokens, grows=not reserve_output, window_tokens=window_tokens)
         self._reserve_output = reserve_output
         self._waiting: deque[Sequence] = deque()
         self._prefilling: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by serial, in order of admission
+        self._moved_tokens = 0  # KV tokens that move before the step that is being planned
 
     @property
     def waiting_count(self) -> int:
@@ -68,10 +70,12 @@ class ContinuousBatcher:
             size = group.size
         if (self._waiting and not preempted) or self._prefilling:
             chunks, admitted = self._chunks(bool(preempted))
-            if chunks:
+            if chunks or admitted:
                 return self._mixed(chunks, admitted, preempted)
         if not size:
             return None
+        if group.drafted:
+            return self._mixed([], [], preempted)
         growth = group.below_window
         running, waiting, repeat = len(self._running), len(self._waiting), group.steps_to_next_end()
         if group.counts:
@@ -86,14 +90,30 @@ class ContinuousBatcher:
 
     def _mixed(self, chunks: list[Chunk], admitted: list[Sequence], preempted: tuple[Sequence, ...]) -> Batch:
         group = self.group
-        decodes = group.size if self.decodes_beside_prompts else 0
-        context = windowed = growth = 0
+        decodes = group.size if self.decodes_beside_prompts or not chunks else 0
+        context = windowed = growth = drafted = 0
         if decodes:
-            growth = group.below_window
-            context, windowed = group.context_tokens + decodes, group.windowed_tokens + growth
+            growth, drafted = group.below_window, group.drafted
+            context, windowed = group.context_tokens + decodes * (1 + drafted), group.windowed_tokens + growth
         active = decodes + sum([chunk[3] for chunk in chunks])
         running, waiting, parts, came = len(self._running), len(self._waiting), tuple(chunks), tuple(admitted)
-        return Batch(decodes, context, windowed, growth, parts, active, running, waiting, 1, True, came, preempted)
+        moved, self._moved_tokens = self._moved_tokens, 0
+        return Batch(
+            decodes,
+            context,
+            windowed,
+            growth,
+            parts,
+            active,
+            running,
+            waiting,
+            1,
+            True,
+            came,
+            preempted,
+            moved,
+            drafted,
+        )
 
     def _steps_alike(self, most: int) -> int:
         """How many of ``most`` steps neither fill a window nor run the pool dry."""
@@ -180,11 +200,26 @@ class ContinuousBatcher:
         tokens = sequence.target_tokens
         if self._reserve_output:
             tokens = sequence.prompt_tokens + sequence.output_tokens
+        elif sequence.stored_tokens:
+            tokens = sequence.stored_tokens
+            spare = self.group.blocks_for_next() + (tokens % self.pool.block_tokens == 0)
         if not self.pool.admit(sequence, tokens, spare):
             return None
         waiting.popleft()
         if sequence.first_cached_tokens is None:
             sequence.first_cached_tokens = sequence.cached_tokens
         self._running[sequence.serial] = sequence
-        self._prefilling.append(sequence)
+        if sequence.stored_tokens:
+            self._fetch(sequence)
+        else:
+            self._prefilling.append(sequence)
         return sequence
+
+    def _fetch(self, sequence: Sequence) -> None:
+        """The KV of ``sequence`` moves in from elsewhere, apart from what the prefix cache has; it decodes at once."""
+        stored, sequence.stored_tokens = sequence.stored_tokens, 0
+        self._moved_tokens += stored - sequence.computed_tokens
+        sequence.computed_tokens = stored
+        if sequence.block_hashes:
+            self.pool.publish(sequence)
+        self.group.join(sequence)

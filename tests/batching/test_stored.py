@@ -1,0 +1,89 @@
+"""Sequences whose KV lies elsewhere: they take blocks, move in, and decode at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from servewise.batching.batch import Batch, Batcher
+from servewise.batching.blockpool import BlockPool
+from servewise.batching.policies import Continuous
+from servewise.batching.sequence import Sequence
+
+
+def stored(serial: int, prompt: int, output: int, hashes: tuple[int, ...] = ()) -> Sequence:
+    """A sequence whose prompt was computed on a prefill server, with its first token."""
+    sequence = Sequence(serial, prompt, output, hashes)
+    sequence.generated = 1
+    sequence.stored_tokens = prompt
+    return sequence
+
+
+def planned(batcher: Batcher) -> Batch:
+    """The next step, which must exist."""
+    batch = batcher.plan(0.0)
+    assert batch is not None
+    return batch
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_it_decodes_in_the_step_that_admits_it(chunked: bool) -> None:
+    """40 tokens stored, 3 to make, 1 made: two steps of one row that read 41 and 42 KV tokens, and no prompt chunk."""
+    pool = BlockPool(3, 16)
+    batcher = Continuous(2, 100, chunked_prefill=chunked).batcher(pool)
+    sequence = stored(0, 40, 3)
+    assert batcher.add(sequence, 0.0)
+    first = planned(batcher)
+
+    assert (first.decodes, first.chunks, first.admitted, first.moved_tokens) == (1, (), (sequence,), 40)
+    assert (first.context_tokens, first.repeat, pool.free) == (41, 1, 0)
+    assert batcher.commit(first, 1) == []
+    second = planned(batcher)
+    assert (second.decodes, second.context_tokens, second.moved_tokens) == (1, 42, 0)
+    assert batcher.commit(second, 1) == [sequence]
+    assert (sequence.generated, sequence.computed_tokens, pool.free) == (3, 42, 3)
+
+
+def test_it_waits_until_the_block_of_its_next_token_is_free_too() -> None:
+    """Two full blocks stored: with two free blocks it would have to go back at once, so it waits for three."""
+    for blocks, admitted in ((4, 0), (5, 1)):
+        pool = BlockPool(blocks, 16)
+        batcher = Continuous(2, 100).batcher(pool)
+        batcher.add(Sequence(0, 16, 16), 0.0)
+        batcher.commit(planned(batcher), 1)
+        batcher.add(stored(1, 32, 3), 0.0)
+        batch = planned(batcher)
+
+        assert (len(batch.admitted), batch.decodes) == (admitted, 1 + admitted)
+
+
+def test_it_shares_the_step_with_prompt_chunks() -> None:
+    """Budget 20: the stored one takes one token of it, the prompt behind it 19."""
+    batcher = Continuous(4, 20).batcher(BlockPool(None, 16))
+    batcher.add(stored(0, 40, 3), 0.0)
+    batcher.add(Sequence(1, 50, 2), 0.0)
+    batch = planned(batcher)
+
+    assert (batch.decodes, [chunk.new_tokens for chunk in batch.chunks]) == (1, [19])
+
+
+def test_what_the_prefix_cache_has_does_not_move() -> None:
+    """Two of its blocks are in the cache: 40 - 32 tokens move."""
+    pool = BlockPool(20, 16, 16)
+    batcher = Continuous(2, 100, prefix_cache=True).batcher(pool)
+    batcher.add(Sequence(0, 40, 1, (7, 8)), 0.0)
+    batcher.commit(planned(batcher), 1)
+    batcher.add(stored(1, 40, 3, (7, 8)), 0.0)
+
+    assert planned(batcher).moved_tokens == 8
+
+
+def test_a_preempted_one_computes_its_tokens_again() -> None:
+    """After a preemption by recompute nothing of it is elsewhere: its 17 tokens are a prompt."""
+    batcher = Continuous(2, 100).batcher(BlockPool(4, 16))
+    for each in (stored(0, 16, 30), stored(1, 16, 30)):
+        batcher.add(each, 0.0)
+    for _ in range(16):
+        batcher.commit(planned(batcher), 1)
+    batch = planned(batcher)
+
+    assert [(each.serial, each.target_tokens, each.stored_tokens) for each in batch.preempted] == [(1, 33, 0)]
