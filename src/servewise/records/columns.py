@@ -35,6 +35,10 @@ class RequestColumns:
     ``scheduled_s`` is when the request should have been sent, ``sent_s`` when it was (equal in simulation).
     ``token_times`` are there in measured runs (in simulated ones the steps are known); ``errors`` by row.
     ``status``: 0 completed, 1 rejected (can never fit), 2 failed, 3 cancelled, 4 unfinished at the run's end.
+
+    A simulator also tells where the time went, elsewhere these columns are empty: ``replica`` is the server that ended
+    it; ``prefill_s`` the time in prefill, recomputation included; ``preempted_s`` from preemptions to the admissions
+    after them; ``transfer_s`` between a prefill server and a decode server. ``metrics.phases`` has the whole account.
     """
 
     id: array[int] = field(default_factory=_ints)
@@ -48,6 +52,10 @@ class RequestColumns:
     output_tokens: array[int] = field(default_factory=_ints)
     preemptions: array[int] = field(default_factory=_ints)
     status: array[int] = field(default_factory=_ints)
+    replica: array[int] = field(default_factory=_ints)
+    prefill_s: array[float] = field(default_factory=_floats)
+    preempted_s: array[float] = field(default_factory=_floats)
+    transfer_s: array[float] = field(default_factory=_floats)
     token_times: TokenTimes | None = None
     errors: dict[int, str] = field(default_factory=dict)
 
@@ -66,7 +74,8 @@ class StepColumns:
 
     ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
     sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start,
-    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too). An engine
+    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too), ``replica`` the
+    server (empty where there is one). An engine
     also tells the parts of ``seconds``: ``plan_s`` (deciding and laying out the step), ``model_s`` (the network) and
     ``sample_s`` (choosing tokens); elsewhere these columns are empty.
     """
@@ -80,6 +89,7 @@ class StepColumns:
     waiting: array[int] = field(default_factory=_ints)
     kv_tokens: array[int] = field(default_factory=_ints)
     active: array[int] = field(default_factory=_ints)
+    replica: array[int] = field(default_factory=_ints)
     plan_s: array[float] = field(default_factory=_floats)
     model_s: array[float] = field(default_factory=_floats)
     sample_s: array[float] = field(default_factory=_floats)

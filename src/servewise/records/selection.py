@@ -24,13 +24,14 @@ PLAIN = (
     "preemptions",
     "status",
 )
+PHASES = ("replica", "prefill_s", "preempted_s", "transfer_s")  # only where the run recorded them, else empty
 
 
 def selected(requests: RequestColumns, rows: ArrayLike) -> RequestColumns:
     """The rows of ``requests`` whose places ``rows`` lists (in that order), with their token times and errors."""
     places: NDArray[np.int64] = np.asarray(rows, np.int64)
     found = RequestColumns()
-    for name in PLAIN:
+    for name in (*PLAIN, *recorded(requests)):
         setattr(found, name, _picked(getattr(requests, name), places))
     found.errors = {
         row: requests.errors[place] for row, place in enumerate(places.tolist()) if place in requests.errors
@@ -43,16 +44,22 @@ def selected(requests: RequestColumns, rows: ArrayLike) -> RequestColumns:
 def joined(parts: Sequence[RequestColumns]) -> RequestColumns:
     """The rows of ``parts``, one after the other; token times where every part has them."""
     found = RequestColumns()
+    phases = set(PHASES).intersection(*(recorded(part) for part in parts)) if parts else ()
     times = TokenTimes() if all(each.token_times is not None for each in parts) else None
     for part in parts:
         found.errors |= {len(found) + row: text for row, text in part.errors.items()}
-        for name in PLAIN:
+        for name in (*PLAIN, *phases):
             getattr(found, name).extend(getattr(part, name))
         if times is not None and part.token_times is not None:
             times.offsets.extend(len(times.times) + offset for offset in part.token_times.offsets[1:])
             times.times.extend(part.token_times.times)
     found.token_times = times
     return found
+
+
+def recorded(requests: RequestColumns) -> tuple[str, ...]:
+    """Those of the optional columns that this run recorded."""
+    return tuple(name for name in PHASES if len(getattr(requests, name)) == len(requests))
 
 
 def _picked(column: array[Any], places: NDArray[np.int64]) -> array[Any]:

@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from servewise.errors import InputError
 from servewise.records.columns import STATUS_NAMES, RequestColumns, StepColumns, TokenTimes
+from servewise.records.selection import recorded
 
 REQUEST_FLOATS = ("scheduled_s", "sent_s", "admitted_s", "first_token_s", "end_s")
 REQUEST_INTS = ("id", "prompt_tokens", "cached_tokens", "output_tokens", "preemptions")
 REQUEST_REST = ("token_times_s", "status", "error")
+REQUEST_OPTIONAL = {"replica": "q", "prefill_s": "d", "preempted_s": "d", "transfer_s": "d"}
 STEP_FLOATS = ("start_s", "seconds")
 STEP_INTS = ("steps", "decode_sequences", "prefill_tokens", "running", "waiting", "kv_tokens")
-STEP_OPTIONAL = {"active": "q", "plan_s": "d", "model_s": "d", "sample_s": "d"}  # only where the run recorded them
+STEP_OPTIONAL = {
+    "active": "q",
+    "replica": "q",
+    "plan_s": "d",
+    "model_s": "d",
+    "sample_s": "d",
+}  # only where the run recorded them
 COMPRESSION = "zstd(3)"
 BATCH_ROWS = 65_536
 TYPES = {"d": arrow.DataType.float64(), "q": arrow.DataType.int64()}
@@ -34,6 +42,7 @@ def requests_to_parquet(requests: RequestColumns) -> bytes:
     rows = len(requests)
     columns: dict[str, Any] = {name: _plain(getattr(requests, name), rows, name) for name in REQUEST_INTS[:1]}
     columns |= {name: _plain(getattr(requests, name), rows, name) for name in (*REQUEST_FLOATS, *REQUEST_INTS[1:])}
+    columns |= {name: _plain(getattr(requests, name), rows, name) for name in recorded(requests)}
     columns["token_times_s"] = _token_times(requests.token_times, rows)
     status = [STATUS_NAMES[code] for code in requests.status]
     columns["status"] = arrow.Array(status, arrow.DataType.string())
@@ -46,8 +55,8 @@ def requests_to_parquet(requests: RequestColumns) -> bytes:
 
 def steps_to_parquet(steps: StepColumns) -> bytes:
     """The step records as Parquet bytes; the optional columns only where the run recorded them."""
-    recorded = [name for name in STEP_OPTIONAL if len(getattr(steps, name)) == len(steps)]
-    names = (*STEP_FLOATS, *STEP_INTS, *recorded)
+    known = [name for name in STEP_OPTIONAL if len(getattr(steps, name)) == len(steps)]
+    names = (*STEP_FLOATS, *STEP_INTS, *known)
     return _bytes({name: _plain(getattr(steps, name), len(steps), name) for name in names})
 
 
@@ -59,6 +68,9 @@ def requests_from_parquet(data: bytes, where: str) -> RequestColumns:
         setattr(found, name, _numbers(table, name, "d", where))
     for name in REQUEST_INTS:
         setattr(found, name, _numbers(table, name, "q", where))
+    for name, typecode in REQUEST_OPTIONAL.items():
+        if name in table.column_names:
+            setattr(found, name, _numbers(table, name, typecode, where))
     found.status = _statuses(list(table["status"].to_pylist()), where)
     found.errors = {row: str(text) for row, text in enumerate(table["error"].to_pylist()) if text is not None}
     found.token_times = _ragged(table["token_times_s"])

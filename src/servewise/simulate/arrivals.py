@@ -23,8 +23,8 @@ class Arrivals(Protocol):
         """The next request."""
         ...
 
-    def ended(self, now_s: float) -> None:
-        """A request ended at ``now_s``."""
+    def ended(self, serial: int, now_s: float) -> None:
+        """Request ``serial`` ended at ``now_s``."""
         ...
 
 
@@ -50,7 +50,7 @@ class OpenArrivals:
             self.next_s = arrival_s
         return request  # type: ignore[return-value]  # None only for the look ahead
 
-    def ended(self, now_s: float) -> None:
+    def ended(self, serial: int, now_s: float) -> None:
         """Nobody waits for it."""
 
 
@@ -82,7 +82,7 @@ class ClosedArrivals:
         at_s, _, request = heappop(self._due)
         return request._replace(arrival_s=at_s)
 
-    def ended(self, now_s: float) -> None:
+    def ended(self, serial: int, now_s: float) -> None:  # noqa: ARG002 - any client sends the next one
         """A client got its answer and will send again."""
         self._send(now_s + self._think_s)
 

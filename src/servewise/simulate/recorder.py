@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from math import nan
+from typing import TYPE_CHECKING
 
-from servewise.batching.sequence import Sequence
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
-from servewise.records.selection import PLAIN
-from servewise.workload.request import Request
+from servewise.records.selection import PHASES, PLAIN
+from servewise.simulate.timed import TimedSequence
+
+if TYPE_CHECKING:
+    from servewise.simulate.replica import Replica
 
 FLUSH_ROWS = 4096
-UNSET = nan  # this very object marks a time that has not come, so that one comparison by identity tells
-
-
-class TimedSequence(Sequence):
-    """A sequence with the times that its record needs."""
-
-    admitted_s = UNSET
-    first_token_s = UNSET
-
-    def __init__(self, request: Request) -> None:
-        self.serial, self.arrival_s, self.prompt_tokens, self.output_tokens, self.block_hashes = request
-        self.target_tokens = self.prompt_tokens
 
 
 class Recorder:
-    """The request and step records of one run, as they grow.
+    """The request and step records of one run, as they grow; several replicas may write into one.
 
-    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column. Tokens
-    are seen by the client ``outside_s`` after the step that made them.
+    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column.
     """
 
-    def __init__(self, outside_s: float = 0.0) -> None:
-        self._outside_s = outside_s
+    def __init__(self) -> None:
         self._requests = RequestColumns()
         self._steps = StepColumns()
         self._request_rows: list[tuple[float, ...]] = []
         self._step_rows: list[tuple[float, ...]] = []
         self.stepped = self._step_rows.append
 
-    def ended(self, sequence: TimedSequence, now_s: float, status: int = COMPLETED) -> None:
-        """A request reached its end, or the run did (then ``now_s`` is NaN)."""
-        arrival_s, outside_s = sequence.arrival_s, self._outside_s
+    def ended(self, sequence: TimedSequence, now_s: float, status: int, replica: Replica) -> None:
+        """A request reached its end, or the run did (then ``now_s`` is NaN).
+
+        The client sees tokens ``replica.outside_s`` after the step that made them.
+        """
+        arrival_s, outside_s = sequence.arrival_s, replica.outside_s
         self._request_rows.append(
             (
                 sequence.serial,
@@ -55,6 +46,10 @@ class Recorder:
                 sequence.generated,
                 sequence.preemptions,
                 status,
+                replica.number,
+                sequence.prefill_s,
+                sequence.preempted_s,
+                sequence.transfer_s,
             )
         )
 
@@ -83,9 +78,10 @@ class Recorder:
 
 
 def _columns(columns: RequestColumns | StepColumns) -> tuple[str, ...]:
-    return PLAIN if isinstance(columns, RequestColumns) else STEP_ROW
+    return REQUEST_ROW if isinstance(columns, RequestColumns) else STEP_ROW
 
 
+REQUEST_ROW = (*PLAIN, *PHASES)
 STEP_ROW = (
     "start_s",
     "seconds",
@@ -96,4 +92,5 @@ STEP_ROW = (
     "waiting",
     "kv_tokens",
     "active",
+    "replica",
 )

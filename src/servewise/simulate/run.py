@@ -1,29 +1,23 @@
-"""The event core: requests through a policy, timed by an estimator, into records.
+"""The event core: requests through one server's policy, timed by an estimator, into records.
 
-Between two events (an arrival that could join, an end, a prompt chunk, the block pool running dry, a window filling
-up) the batch does not change, so all those steps are one jump in closed form. It gives what stepping one by one
-gives; a property test holds the two equal. Simultaneous events: arrivals at a step's end count as there before the
-next step is planned; sequences end in the order (step, serial). An estimator may know a time ``request_s`` that each
-request takes outside of steps (``ServerCoefficients``): its tokens reach the client so much later.
+Simultaneous events: arrivals at a step's end count as there before the next step is planned; sequences end in the
+order (step, serial).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf, nan
-from typing import cast
+from math import inf
 
-from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
-from servewise.batching.sequence import Sequence
-from servewise.records.columns import REJECTED, UNFINISHED, RequestColumns, StepColumns
+from servewise.records.columns import RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
-from servewise.simulate.decoderun import decode_run
-from servewise.simulate.recorder import UNSET, Recorder, TimedSequence
-from servewise.simulate.shapes import shape_of
-from servewise.steptime.estimator import Estimator, Line
+from servewise.simulate.recorder import Recorder
+from servewise.simulate.replica import Beside, Replica, Watch
+from servewise.simulate.timed import TimedSequence
+from servewise.steptime.estimator import Estimator
 from servewise.workload.request import Request
 
 ASK_EVERY = 512  # requests that end between two questions of ``until`` and two words to ``progress``
@@ -49,40 +43,33 @@ def simulate(
     until: Callable[[RequestColumns], bool] | None = None,
     progress: Callable[[int], None] | None = None,
     longest_jump: int | None = None,
+    beside: Beside | None = None,
+    watch: Watch | None = None,
 ) -> Run:
     """Run ``requests`` (in order of arrival, or an Arrivals that answers back) to their ends.
 
     ``blocks`` of ``block_tokens`` tokens is the KV pool, None: without limit. Prefixes are shared where the policy
     has a prefix cache and ``hash_block_tokens`` says what the requests' hashes stand for. ``until`` is asked now
     and then whether to stop early; ``progress`` is told how many requests have ended. ``longest_jump`` bounds the
-    steps taken at once; 1 steps one by one.
+    steps taken at once; 1 steps one by one. ``beside`` are the seconds of a step that the estimator does not know (KV
+    moved, tokens drafted); ``watch`` sees every step.
 
     Raises InputError for requests out of order.
     """
     cached = hash_block_tokens if getattr(policy, "prefix_cache", False) else None
     batcher = policy.batcher(BlockPool(blocks, block_tokens, cached), estimator.window_tokens)
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
-    core = EventCore(source, batcher, estimator, longest_jump)
-    core.run(until, progress)
-    return Run(core.recorder.requests, core.recorder.steps, policy.slots)
+    recorder = Recorder()
+    replica = Replica(batcher, estimator, recorder, longest_jump=longest_jump, beside=beside, watch=watch)
+    EventCore(source, replica).run(until, progress)
+    return Run(recorder.requests, recorder.steps, policy.slots)
 
 
 class EventCore:
-    """One run in progress: the clock, the policy at work, the records so far."""
+    """One run in progress: a source of requests, and the replica that serves them."""
 
-    def __init__(
-        self, source: Arrivals, batcher: Batcher, estimator: Estimator, longest_jump: int | None = None
-    ) -> None:
-        self.now_s = 0.0
-        self._outside_s = float(getattr(estimator, "request_s", 0.0))  # a request's time outside of all steps
-        self.recorder = Recorder(self._outside_s)
-        self._source = source
-        self._batcher = batcher
-        self._seconds = estimator.seconds
-        self._decode_lines = estimator.decode_lines
-        self._lines: dict[int, tuple[Line, ...]] = {}
-        self._window = estimator.window_tokens
-        self._longest_jump = longest_jump or 1 << 62
+    def __init__(self, source: Arrivals, replica: Replica) -> None:
+        self._source, self._replica = source, replica
         self._ended = 0
 
     def run(
@@ -91,104 +78,58 @@ class EventCore:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Run to the last request's end, or until told to stop."""
-        source, plan, tell_at = self._source, self._batcher.plan, ASK_EVERY
+        source, replica, tell_at = self._source, self._replica, ASK_EVERY
         while True:
-            if source.next_s <= self.now_s:
+            next_s = source.next_s
+            if next_s <= replica.now_s:
                 self._arrive()
-            batch = plan(self.now_s)
-            if batch is None:
+                next_s = source.next_s
+            if not replica.begin(next_s):
                 if not self._wait():
                     break
                 continue
-            ended = self._mixed_step(batch) if batch.chunks else self._decode_steps(batch)
+            ended = replica.finish()
             if ended:
                 self._end(ended)
                 if self._ended >= tell_at:
                     tell_at = self._ended + ASK_EVERY
                     if self._told(until, progress):
                         break
-        for sequence in self._batcher.unreleased():
-            self.recorder.ended(cast("TimedSequence", sequence), nan, UNFINISHED)
+        replica.abandon()
         if progress is not None:
             progress(self._ended)
 
     def _told(self, until: Callable[[RequestColumns], bool] | None, progress: Callable[[int], None] | None) -> bool:
-        self.recorder.flush_if_large()
+        recorder = self._replica.recorder
+        recorder.flush_if_large()
         if progress is not None:
             progress(self._ended)
-        return until is not None and until(self.recorder.requests)
+        return until is not None and until(recorder.requests)
 
     def _arrive(self) -> None:
-        source, now_s, add = self._source, self.now_s, self._batcher.add
+        source, replica = self._source, self._replica
+        now_s = replica.now_s
         while source.next_s <= now_s:
             sequence = TimedSequence(source.take())
-            if not add(sequence, sequence.arrival_s):
-                self.recorder.ended(sequence, sequence.arrival_s, REJECTED)
-                source.ended(now_s)
+            if not replica.add(sequence, sequence.arrival_s):
+                source.ended(sequence.serial, now_s)
                 self._ended += 1
 
     def _wait(self) -> bool:
         """Let time pass to what happens next; False: nothing will."""
-        next_s = min(self._source.next_s, self._batcher.wake_s())
+        batcher = self._replica.batcher
+        next_s = min(self._source.next_s, batcher.wake_s())
         if next_s == inf:
-            if not self._batcher.waiting_count:
+            if not batcher.waiting_count:
                 return False
-            self._batcher.close()
+            batcher.close()
             return True
-        self.now_s = max(self.now_s, next_s)
+        self._replica.wait(next_s)
         return True
 
-    def _mixed_step(self, batch: Batch) -> list[Sequence]:
-        start_s, batcher = self.now_s, self._batcher
-        for sequence in batch.admitted:
-            if sequence.admitted_s is UNSET:  # type: ignore[attr-defined]  # the core adds only TimedSequences
-                sequence.admitted_s = start_s  # type: ignore[attr-defined]
-        shape = shape_of(batch, self._window)
-        seconds = self._seconds(shape)
-        self.now_s = now_s = start_s + seconds
-        self.recorder.stepped(
-            (
-                start_s,
-                seconds,
-                1,
-                batch.decodes,
-                shape.prefill_tokens,
-                batch.running,
-                batch.waiting,
-                batch.context_tokens,
-                batch.active,
-            )
-        )
-        ended = batcher.commit(batch, 1)
-        for sequence, _, _, ends_prompt in batch.chunks:
-            if ends_prompt and sequence.first_token_s is UNSET:  # type: ignore[attr-defined]
-                sequence.first_token_s = now_s  # type: ignore[attr-defined]
-        return ended
-
-    def _decode_steps(self, batch: Batch) -> list[Sequence]:
-        start_s, batcher, size = self.now_s, self._batcher, batch.decodes
-        lines = self._lines.get(size)
-        if lines is None:
-            lines = self._lines[size] = self._decode_lines(size)
-        steps, seconds = decode_run(
-            lines,
-            batch.context_tokens,
-            batch.active,
-            batch.windowed_tokens,
-            batch.windowed_growth,
-            min(batch.repeat, self._longest_jump),
-            self._source.next_s - start_s if batch.open else inf,
-        )
-        self.now_s = start_s + seconds
-        self.recorder.stepped(
-            (start_s, seconds, steps, size, 0, batch.running, batch.waiting, batch.context_tokens, batch.active)
-        )
-        return batcher.commit(batch, steps)
-
-    def _end(self, ended: list[Sequence]) -> None:
-        now_s, record, answer = self.now_s, self.recorder.ended, self._source.ended
-        told_s = now_s + self._outside_s
+    def _end(self, ended: list[TimedSequence]) -> None:
+        replica, answered = self._replica, self._source.ended
+        told_s = replica.now_s + replica.outside_s
         for sequence in ended:
-            record(sequence, now_s)  # type: ignore[arg-type]  # the core adds only TimedSequences
-            answer(told_s)
+            answered(sequence.serial, told_s)
         self._ended += len(ended)

@@ -17,3 +17,4 @@ class Request(NamedTuple):
     prompt_tokens: int
     output_tokens: int
     block_hashes: tuple[int, ...] = ()
+    priority: int = 0

@@ -26,8 +26,8 @@ class Arrivals(Protocol):
         """The next request."""
         ...
 
-    def ended(self, now_s: float) -> None:
-        """A request ended at ``now_s``."""
+    def ended(self, serial: int, now_s: float) -> None:
+        """Request ``serial`` ended at ``now_s``."""
         ...
 
 
@@ -52,8 +52,8 @@ def replay(
     while True:
         _arrive(engine, arrivals, prompt)
         outcome = engine.step()
-        for _ in outcome.ended:
-            arrivals.ended(engine.now_s)
+        for each in outcome.ended:
+            arrivals.ended(each.serial, engine.now_s)
         if outcome.batch is None and not _wait(engine, arrivals, wait):
             return
         if until is not None and until(engine):
@@ -68,7 +68,7 @@ def _arrive(engine: Engine, arrivals: Arrivals, prompt: Prompt) -> None:
         try:
             engine.submit(tokens, settings, arrival_s=request.arrival_s, serial=request.serial)
         except InputError:
-            arrivals.ended(engine.now_s)
+            arrivals.ended(request.serial, engine.now_s)
 
 
 def _wait(engine: Engine, arrivals: Arrivals, wait: Callable[[float], None]) -> bool:
