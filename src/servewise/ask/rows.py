@@ -27,6 +27,7 @@ def simulated_row(policy: str, rate_per_s: float, summary: RunSummary, *, slots:
         "unfinished": summary.unfinished,
         "slots": slots,
         "requests_per_s": summary.requests_per_s,
+        "mean_phases": None if summary.phases is None else summary.phases.to_json(),
     } | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
 
 

@@ -13,6 +13,7 @@ from servewise.errors import InputError
 from servewise.metrics import latency
 from servewise.metrics.goodput import attained
 from servewise.metrics.percentiles import Interval, Percentiles
+from servewise.metrics.phases import Phases, mean_phases, pooled
 from servewise.metrics.replicas import interval_from_zero, mean, pool_percentiles
 from servewise.metrics.sample import EMPTY, Estimate, percentiles, rate, weighted_mean
 from servewise.metrics.slo import Slo
@@ -34,7 +35,8 @@ class RunSummary:
     completions and their tokens over it. ``utilisation`` is active sequence-steps over slots x busy steps.
     ``goodput_per_s`` counts the requests that meet the SLO, None without one. ``failed`` holds the cancelled too.
     ``ci95`` has the intervals of the rates and the utilisation, by name. The token counts are of completed requests;
-    ``tokens_per_event`` is how many a client got at once, None where the run was not seen from outside.
+    ``tokens_per_event`` is how many a client got at once, None where the run was not seen from outside. ``phases``:
+    where the time went on average, None where only a client saw it.
     """
 
     ttft: Percentiles
@@ -56,6 +58,7 @@ class RunSummary:
     output_tokens: int = 0
     tokens_per_event: float | None = None
     ttft_from_sent: Percentiles = EMPTY
+    phases: Phases | None = None
     ci95: Mapping[str, Interval] = field(default_factory=dict)
 
 
@@ -93,6 +96,7 @@ def summarise(
         **{name: int(latency.ints(getattr(requests, name))[rows].sum()) for name in TOKENS},
         tokens_per_event=latency.tokens_per_event(requests) if latency.from_outside(requests) else None,
         duration_s=duration,
+        phases=mean_phases(requests, rows),
         ci95={name: pair for name, (_, pair) in (rates | {"utilisation": (used, used_ci95)}).items() if pair},
     )
 
@@ -157,6 +161,7 @@ def pool(summaries: Sequence[RunSummary]) -> RunSummary:
         tokens_per_event=None if math.isnan(events) else events,
         ci95=found,
         duration_s=duration,
+        phases=pooled([(each.phases, each.completed) for each in summaries if each.phases is not None]),
     )
 
 

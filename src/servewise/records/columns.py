@@ -74,10 +74,9 @@ class StepColumns:
 
     ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
     sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start,
-    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too), ``replica`` the
-    server (empty where there is one). An engine
-    also tells the parts of ``seconds``: ``plan_s`` (deciding and laying out the step), ``model_s`` (the network) and
-    ``sample_s`` (choosing tokens); elsewhere these columns are empty.
+    ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too). A simulator
+    also tells the ``replica``, the server that ran them; an engine the parts of ``seconds``: ``plan_s`` (deciding and
+    laying out the step), ``model_s`` (the network) and ``sample_s`` (choosing tokens). Elsewhere these are empty.
     """
 
     start_s: array[float] = field(default_factory=_floats)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
+from servewise.records.columns import RequestColumns, StepColumns
 from servewise.records.selection import PHASES, PLAIN
 from servewise.simulate.timed import TimedSequence
 

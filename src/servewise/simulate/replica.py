@@ -22,7 +22,7 @@ from servewise.simulate.timed import UNSET, TimedSequence
 from servewise.steptime.estimator import Estimator, Line
 
 Beside = Callable[[Batch], float]  # seconds that a step takes beside the estimator's: KV moved, tokens drafted
-Watch = Callable[[int, float, float, Batch], None]  # replica, start [s], end [s], the batch: for looking at a moment
+Watch = Callable[[int, float, float, Batch, list[TimedSequence]], None]  # replica, start, end [s], batch, who ended
 
 
 class Replica:
@@ -121,12 +121,12 @@ class Replica:
                 self.number,
             )
         )
-        if self._watch is not None:
-            self._watch(self.number, start_s, now_s, batch)
         ended = cast("list[TimedSequence]", self._commit(batch, self._steps))
         for sequence, _, _, ends_prompt in batch.chunks:
             if ends_prompt:
                 _prompt_done(cast("TimedSequence", sequence), now_s)
+        if self._watch is not None:
+            self._watch(self.number, start_s, now_s, batch, ended)
         if ended:
             record = self.recorder.ended
             for each in ended:
