@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.running.fake import Clock, FakeModel
+from tests.engine.running.fake import Clock, FakeModel, reply_alone
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
@@ -85,13 +85,21 @@ policies = (
 
 @st.composite
 def prompts_at_times(draw: st.DrawFn) -> list[tuple[float, list[int], int]]:
-    """(arrival, prompt, reply's tokens), prompts with common beginnings, times in eighths so that sums are exact."""
+    """(arrival, prompt, reply's tokens), prompts with common beginnings, times in eighths so that sums are exact.
+
+    Some go on where an earlier prompt and its reply end, as a conversation's next turn does.
+    """
     at, out = 0.0, []
+    said: list[list[int]] = []
     for serial in range(draw(st.integers(1, 18))):
         at += draw(st.sampled_from([0.0, 0.0, 0.125, 1.0, 2.5, 20.0]))
         common = [draw(st.integers(0, 2))] * draw(st.integers(0, 20))
+        if draw(st.booleans()) and said:
+            common = said[draw(st.integers(0, len(said) - 1))]
         own = [(serial * 7 + place) % 40 for place in range(draw(st.integers(1, 25)))]
         out.append((at, common + own, draw(st.integers(1, 25))))
+        said.append(common + own + reply_alone(common + own, out[-1][2]))
+        said = [each for each in said if len(each) < 120]
     return out
 
 
@@ -113,7 +121,7 @@ def test_engine_and_simulator_decide_alike(
 ) -> None:
     """Equal plans at equal times, equal request and step records: admission, batches, preemption, hits and ends."""
     requests = [
-        Request(serial, at, len(prompt), tokens, block_hashes(prompt, BLOCK))
+        Request(serial, at, len(prompt), tokens, block_hashes(prompt + reply_alone(prompt, tokens), BLOCK), 0, True)
         for serial, (at, prompt, tokens) in enumerate(prompts)
     ]
     predicted, carried_out = Watched(policy, []), Watched(policy, [])

@@ -7,6 +7,13 @@ an engine that needs addresses hands out its own for the counts decided here, in
 - held: private to one sequence, or shared under a hash by every sequence that has that prefix;
 - kept: held by nobody, still in the cache, evicted least recently used first when free blocks run out.
 
+A sequence that is released gives its blocks to the cache from its last to its first, so that the end of a prefix is
+evicted before its beginning. That is vLLM's free queue (v1/core/block_pool.py: blocks freed in reverse order to its
+end, taken from its front) and, leaf by leaf, SGLang's radix tree (mem_cache/radix_cache.py: the leaf used longest ago
+goes first); tests hold the pool equal to a model of each. What a block without a hash holds nobody can find again: it
+is free at once, as in SGLang and in vLLM since 2026 (before, it queued behind what had been released earlier). Other
+than here, vLLM keeps both copies of a block that two sequences computed side by side.
+
 Invariant (a property test holds it): free + held + kept == total.
 """
 
@@ -40,8 +47,7 @@ class BlockPool:
         self.kept_blocks = 0
         self._per_hash = (hash_block_tokens or 0) // block_tokens
         self._holders: dict[int, int] = {}  # hash -> sequences that hold it
-        # hash, or a nameless object for a run of private blocks -> blocks; least recently used first
-        self._kept: OrderedDict[object, int] = OrderedDict()
+        self._kept: OrderedDict[int, None] = OrderedDict()  # hashes, least recently used first
 
     @property
     def available(self) -> int:
@@ -97,20 +103,26 @@ class BlockPool:
         self.free -= blocks
 
     def publish(self, sequence: Sequence) -> None:
-        """Share, under their hashes, the full prompt blocks that ``sequence`` has computed since it last did."""
+        """Share, under their hashes, the full blocks that ``sequence`` has computed since it last did.
+
+        Those of its answer only where its hashes name them: the last hash of a trace may be of a block that the prompt
+        fills in part.
+        """
         if self.hash_block_tokens is None:
             return
-        computed = min(sequence.computed_tokens, sequence.prompt_tokens) // self.hash_block_tokens
-        for key in sequence.block_hashes[sequence.shared : computed]:
+        computed = sequence.computed_tokens
+        if not sequence.answer_hashed and computed > sequence.prompt_tokens:
+            computed = sequence.prompt_tokens
+        for key in sequence.block_hashes[sequence.shared : computed // self.hash_block_tokens]:
             self._publish_one(sequence, key)
 
     def discard(self, hashes: Iterable[int]) -> None:
         """Free the kept blocks under ``hashes`` at once: what they hold is not to be trusted."""
         for key in hashes:
-            blocks = self._kept.pop(key, 0)
-            if blocks:
-                self.kept_blocks -= blocks
-                self.free += blocks
+            if key in self._kept:
+                del self._kept[key]
+                self.kept_blocks -= self._per_hash
+                self.free += self._per_hash
                 self._forget(key)
 
     def _forget(self, key: int) -> None:
@@ -127,13 +139,16 @@ class BlockPool:
         sequence.blocks -= self._per_hash
 
     def release(self, sequence: Sequence) -> None:
-        """Take back all blocks of ``sequence``; with a cache, keep them, its last blocks the first to be evicted."""
-        if self.hash_block_tokens is None:
-            self.free += sequence.blocks
-        else:
-            self._keep_run(sequence.blocks)
+        """Take back all blocks of ``sequence``; with a cache, keep those with a hash, its last the first to be evicted.
+
+        The answer's blocks come into the cache here and not as they fill: until then only a sequence that generates
+        the same could find them.
+        """
+        if sequence.block_hashes:
+            self.publish(sequence)
             for key in reversed(sequence.block_hashes[: sequence.shared]):
                 self._drop(key)
+        self.free += sequence.blocks
         sequence.blocks = sequence.shared = 0
 
     def private_blocks(self, sequence: Sequence, tokens: int) -> int:
@@ -142,12 +157,12 @@ class BlockPool:
 
     def _hold(self, keys: tuple[int, ...]) -> None:
         for key in keys:
-            blocks = self._kept.pop(key, None)
-            if blocks is None:
-                self._holders[key] += 1
-            else:
-                self.kept_blocks -= blocks
+            if key in self._kept:
+                del self._kept[key]
+                self.kept_blocks -= self._per_hash
                 self._holders[key] = 1
+            else:
+                self._holders[key] += 1
 
     def _drop(self, key: int) -> None:
         holders = self._holders[key] - 1
@@ -155,25 +170,12 @@ class BlockPool:
             self._holders[key] = holders
             return
         del self._holders[key]
-        self._kept[key] = self._per_hash
+        self._kept[key] = None
         self.kept_blocks += self._per_hash
 
-    def _keep_run(self, blocks: int) -> None:
-        if blocks:
-            self._kept[object()] = blocks
-            self.kept_blocks += blocks
-
     def _evict(self, blocks: int) -> None:
-        kept = self._kept
-        while blocks > 0:
-            key, size = kept.popitem(last=False)
-            gone = min(size, blocks)
-            if isinstance(key, int):
-                gone = size
-                self._forget(key)
-            elif gone < size:
-                kept[key] = size - gone
-                kept.move_to_end(key, last=False)
-            self.kept_blocks -= gone
-            self.free += gone
-            blocks -= gone
+        hashes = -(-blocks // self._per_hash)
+        for _ in range(hashes):
+            self._forget(self._kept.popitem(last=False)[0])
+        self.kept_blocks -= hashes * self._per_hash
+        self.free += hashes * self._per_hash

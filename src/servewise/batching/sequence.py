@@ -15,7 +15,8 @@ class Sequence:
     ``stored_tokens`` of its KV lie outside the pool: on the host after a swap, or on the server that computed its
     prompt (then it comes with ``generated`` 1 and ``stored_tokens`` equal to ``prompt_tokens``). They are all of its
     KV: ``prompt_tokens + generated - 1``. Once admitted it decodes from that very step on. It has tokens to go.
-    ``priority``: the lower goes first where a policy heeds it, as in vLLM.
+    ``priority``: the lower goes first where a policy heeds it, as in vLLM. ``answer_hashed``: ``block_hashes`` go on
+    past the prompt, through whole blocks of the answer.
     """
 
     # Defaults on the class: a new sequence sets only what differs, and a simulation makes a million of them.
@@ -30,6 +31,7 @@ class Sequence:
     preemptions = 0
     stored_tokens = 0
     priority = 0
+    answer_hashed = False
 
     def __init__(self, serial: int, prompt_tokens: int, output_tokens: int, block_hashes: tuple[int, ...] = ()) -> None:
         self.serial = serial

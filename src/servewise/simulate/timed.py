@@ -28,7 +28,17 @@ class TimedSequence(Sequence):
     transferring = False  # away between two servers, not preempted
 
     def __init__(self, request: Request) -> None:
-        self.serial, self.arrival_s, self.prompt_tokens, self.output_tokens, self.block_hashes, self.priority = request
+        (
+            self.serial,
+            self.arrival_s,
+            self.prompt_tokens,
+            self.output_tokens,
+            self.block_hashes,
+            self.priority,
+            answer,
+        ) = request
+        if answer:
+            self.answer_hashed = True
         self.target_tokens = self.prompt_tokens
 
     def away(self, until_s: float) -> None:

@@ -9,7 +9,8 @@ class Request(NamedTuple):
     """One request. ``arrival_s`` counts from the run's start.
 
     ``block_hashes`` name the prompt's leading blocks of ``Workload.hash_block_tokens`` tokens, chained (equal hash
-    means equal prefix up to and with that block); empty where nothing is known to be shared.
+    means equal prefix up to and with that block); empty where nothing is known to be shared. ``answer_hashed``: they
+    go on through the answer, block by whole block, since a later prompt begins with it.
     """
 
     serial: int
@@ -18,3 +19,4 @@ class Request(NamedTuple):
     output_tokens: int
     block_hashes: tuple[int, ...] = ()
     priority: int = 0
+    answer_hashed: bool = False

@@ -2,7 +2,6 @@
 
 The pool's blocks are counted (``batching.blockpool``); here each has a number, its place in the KV cache. The
 decisions (who is admitted, what is shared, kept and evicted) are the pool's, unchanged: this child only follows them.
-A block that the pool keeps without a hash holds nothing that anyone could find again, so its number is free here.
 
 Invariant (a property test holds it): every number is in the free list, or in tables, or cached under one hash; in two
 tables only under a hash.
@@ -53,6 +52,7 @@ class AddressedPool(BlockPool):
 
     def release(self, sequence: Sequence) -> None:
         """As the pool decides; the table is gone, its private blocks are free."""
+        self.publish(sequence)
         table = self.tables.pop(sequence.serial)
         self._free_addresses += reversed(table[sequence.shared * self._per_hash :])
         super().release(sequence)

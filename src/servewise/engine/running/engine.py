@@ -24,7 +24,7 @@ from servewise.batching.sequence import Sequence
 from servewise.engine.checkpoint import Tokenizer
 from servewise.engine.running.addresses import AddressedPool
 from servewise.engine.running.generation import Emitted, Generation
-from servewise.engine.running.hashes import block_hashes
+from servewise.engine.running.hashes import block_hashes, next_hash
 from servewise.engine.running.intake import output_limit, refusal, too_large
 from servewise.engine.running.layout import Span, spans_of, step_input
 from servewise.engine.running.recorder import Recorder
@@ -255,7 +255,15 @@ class Engine:
             self._spoiled[generation.serial] = self.pool.table(generation)
             return None
         text = generation.take(choice, now_s, self._end_tokens)
+        self._hash_answer(generation)
         return Emitted(generation, choice, text, generation.finish_reason)
+
+    def _hash_answer(self, generation: Generation) -> None:
+        """Name the block that the newest token filled, if it did: a later prompt may begin with prompt and reply."""
+        size, tokens = self.pool.hash_block_tokens, generation.tokens
+        if size is not None and len(tokens) % size == 0:
+            hashes = generation.block_hashes
+            generation.block_hashes = (*hashes, next_hash(hashes, tokens[-size:], self._salt))
 
     def _commit(self, batch: Batch, sampled: Iterable[Generation], now_s: float) -> list[Generation]:
         """Commit the step and take out the replies that ended early; returns the requests that ended."""

@@ -32,6 +32,7 @@ class Generation(Sequence):
     status: int | None = None
     finish_reason: str | None = None
     error = ""
+    answer_hashed = True
 
     def __init__(
         self,

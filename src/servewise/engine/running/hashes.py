@@ -1,4 +1,4 @@
-"""Chained hashes of a prompt's blocks: equal hash, equal prefix up to and with that block."""
+"""Chained hashes of a sequence's blocks: equal hash, equal prefix up to and with that block."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ def block_hashes(tokens: Sequence[int], block_tokens: int, salt: bytes = b"") ->
     BLAKE2b, so that they are equal in every process. ``salt`` (up to 16 bytes) keeps tenants apart: other salt, other
     hashes. Two different prefixes have one hash with probability 2**-64.
     """
-    data = array("q", tokens).tobytes()
-    size = 8 * block_tokens
-    parent = b""
-    found = []
-    for start in range(0, len(data) - size + 1, size):
-        parent = blake2b(parent + data[start : start + size], digest_size=8, salt=salt).digest()
-        found.append(int.from_bytes(parent, "little"))
+    found: list[int] = []
+    for start in range(0, len(tokens) - block_tokens + 1, block_tokens):
+        found.append(next_hash(found, tokens[start : start + block_tokens], salt))
     return tuple(found)
+
+
+def next_hash(before: Sequence[int], block: Sequence[int], salt: bytes = b"") -> int:
+    """The hash of the tokens of ``block``, which follows the blocks whose hashes are ``before``."""
+    parent = before[-1].to_bytes(8, "little") if before else b""
+    data = array("q", block).tobytes()
+    return int.from_bytes(blake2b(parent + data, digest_size=8, salt=salt).digest(), "little")
