@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.experiment import Experiment, Progress, Row, replicates_of, run
+from servewise.ask.moment import window_of, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
 from servewise.ask.rows import simulated_row, slo_rows
@@ -31,6 +32,7 @@ from servewise.ask.serving import (
     policy_named,
     refused_caveats,
     shapes_of,
+    source_of,
     workload_named,
 )
 from servewise.batching.policies import Policy
@@ -51,6 +53,7 @@ from servewise.workload.synthetic import ClosedLoop
 
 DEFAULT_SEEDS = 5
 MOST_SEEDS = 1000
+MOMENT_FILE = "servewise-moment.json"
 PEEKED = 5_000  # requests whose mean lengths rank the clocks
 
 
@@ -73,6 +76,8 @@ def simulate(
     slo: str | Slo | None = None,
     estimator: str | None = None,
     run_dir: str | Path | None = None,
+    moment: str | None = None,
+    moment_file: str | Path | None = None,
     processes: int = 1,
     progress: Progress | None = None,
     **options: Unpack[Options],
@@ -86,8 +91,9 @@ def simulate(
 
     Intervals are of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as
     ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
-    below it, unless its backlog grew. ``run_dir`` gets the first seed's run of each row. More than one of ``processes``
-    needs the caller's script to have ``if __name__ == "__main__":``.
+    below it, unless its backlog grew. ``run_dir`` gets the first seed's run of each row; ``moment_file`` what every
+    request and step did in the window ``moment`` (``60s:70s``) of the first row, for chrome://tracing or ui.perfetto.dev.
+    More than one of ``processes`` needs the caller's script to have ``if __name__ == "__main__":``.
     """
     deployment = deploy(model, accelerator, **options)
     choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache)
@@ -100,6 +106,7 @@ def simulate(
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
     servers = [_server(deployment, each, clock, load) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
+    seen = _window(moment, moment_file)
     door = _door(load, seed, longest_context(deployment))
     seeded = is_seeded(load)
     offsets = seeds if seeded else 1
@@ -116,6 +123,9 @@ def simulate(
         several=len(policies) * len(rates) > 1,
     )
     rows, knees = run(experiment, rates, processes, progress)
+    if seen is not None:
+        source, _ = source_of(load, rates[0], seed, longest_context(deployment))
+        write_moment(servers[0], source, seen, Path(moment_file or MOMENT_FILE))
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
@@ -129,6 +139,12 @@ def simulate(
             + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
         ),
     )
+
+
+def _window(moment: str | None, file: str | Path | None) -> tuple[float, float] | None:
+    if moment is None and file is not None:
+        raise InputError("says where to write a moment, but not which", where="moment_file", hint="give --moment too")
+    return None if moment is None else window_of(moment)
 
 
 def _conditions(

@@ -28,6 +28,8 @@ from servewise.cli.showing import Show, answering
 @seed_options
 @estimator_option
 @click.option("--run-dir", metavar="D", help="Keep the records of each row's first replicate in this folder.")
+@click.option("--moment", metavar="FROM:TO", help="Keep what every request did then, e.g. 60s:70s, as a Chrome trace.")
+@click.option("--moment-file", metavar="FILE", help="Where; default servewise-moment.json. Open in ui.perfetto.dev.")
 @processes_option
 @answering
 def command(show: Show, *, model: str, accelerator: str | None, policy: str, **options: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from servewise.batching.policies import Policy
 from servewise.records.columns import RequestColumns
 from servewise.simulate.arrivals import Arrivals
+from servewise.simulate.replica import Watch
 from servewise.simulate.run import Run, simulate
 from servewise.steptime.estimator import Estimator
 from servewise.workload.request import Request
@@ -29,8 +30,9 @@ class Server:
         *,
         until: Callable[[RequestColumns], bool] | None = None,
         progress: Callable[[int], None] | None = None,
+        watch: Watch | None = None,
     ) -> Run:
-        """Run ``requests`` to their ends, or until told to stop."""
+        """Run ``requests`` to their ends, or until told to stop; ``watch`` sees every step."""
         return simulate(
             requests,
             self.policy,
@@ -40,6 +42,7 @@ class Server:
             hash_block_tokens=self.hash_block_tokens,
             until=until,
             progress=progress,
+            watch=watch,
         )
 
     def timed_by(self, estimator: Estimator) -> Server:

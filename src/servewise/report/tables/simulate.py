@@ -5,14 +5,15 @@ from __future__ import annotations
 from servewise.report.reading import Row, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.tables.latency import latency_columns, policy, standing, throughput_columns
+from servewise.report.tables.phases import phases_table
 from servewise.report.wording import UNKNOWN, figure, rate
 
 _UNSTABLE = "* unstable: its latencies grow with the length of the run."
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The runs and the knees."""
-    return (_runs(result), _knees(result))
+    """The runs, where their time went (where it is known), and the knees."""
+    return (_runs(result), *phases_table(result), _knees(result))
 
 
 def _runs(result: Row) -> Table:

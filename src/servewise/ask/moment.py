@@ -1,0 +1,76 @@
+"""A moment of a simulated run as a file for chrome://tracing or ui.perfetto.dev."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from servewise.ask.numbers import positive
+from servewise.atomic import replace_whole
+from servewise.errors import InputError
+from servewise.plan.server import Server
+from servewise.records.chrome_trace import chrome_trace
+from servewise.simulate.arrivals import Arrivals
+from servewise.simulate.witness import Witness
+from servewise.workload.request import Request
+
+HINT = 'two times from the run\'s start, such as "60s:70s"'
+_TIMES = re.compile(r"([\d.]+)s?:([\d.]+)s?")
+
+
+def window_of(text: str) -> tuple[float, float]:
+    """``FROM:TO`` in seconds from the run's start; InputError where it is no such window.
+
+    >>> window_of("60s:70s")
+    (60.0, 70.0)
+    """
+    found = _TIMES.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"{text!r} is no window of time", where="moment", hint=HINT)
+    try:
+        from_s, to_s = float(found[1]), float(found[2])
+    except ValueError:
+        raise InputError(f"{text!r} is no window of time", where="moment", hint=HINT) from None
+    if not from_s < to_s:
+        raise InputError(f"{text!r} ends before it begins", where="moment", hint=HINT)
+    return from_s, positive(to_s, "moment")
+
+
+class _Until:
+    """Arrivals up to a time: what comes after the window cannot change what is seen in it."""
+
+    def __init__(self, source: Arrivals, until_s: float) -> None:
+        self._source, self._until_s = source, until_s
+
+    @property
+    def next_s(self) -> float:
+        """When the next request comes, if in time."""
+        found = self._source.next_s
+        return found if found <= self._until_s else float("inf")
+
+    def take(self) -> Request:
+        """The next request."""
+        return self._source.take()
+
+    def ended(self, serial: int, now_s: float) -> None:
+        """Told on."""
+        self._source.ended(serial, now_s)
+
+
+def write_moment(server: Server, source: Arrivals, window: tuple[float, float], path: Path) -> int:
+    """Run ``source`` through ``server`` up to the window's end and write what happened in it; returns the spans.
+
+    Raises InputError where nothing happened in the window, or ``path`` cannot be written.
+    """
+    witness = Witness(*window)
+    server.run(_Until(source, window[1]), watch=witness)
+    moment = witness.finish()
+    if not moment.steps:
+        raise InputError(f"nothing runs from {window[0]:g} s to {window[1]:g} s", where="moment", hint=HINT)
+    content = json.dumps(chrome_trace(moment), separators=(",", ":")).encode()
+    try:
+        replace_whole(path, content)
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror or error})", where=str(path)) from error
+    return len(moment.spans)
