@@ -115,6 +115,10 @@ class DecodeGroup:
                 if sign > 0:
                     heappush(self._crossings, (self.step + window - tokens, sequence.serial, sequence.join, sequence))
 
+    def generated(self, sequence: Sequence) -> int:
+        """Tokens that a member has made."""
+        return sequence.output_tokens - (sequence.end_step - self.step)
+
     def steps_to_next_end(self) -> int:
         """Steps until the first member ends."""
         ends = self._ends

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servewise.batching.admission.reserved import Reserved
+from servewise.batching.admission.whole_prompt import WholePrompt
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.decodegroup import DecodeGroup, GroupMaker
-from servewise.batching.policies.decode_first import DecodeFirst
-from servewise.batching.policies.prefill_first import PrefillFirst
-from servewise.batching.policies.running import ContinuousBatcher
+from servewise.batching.filling.batcher import ContinuousBatcher
+from servewise.batching.filling.decode_first import DecodeFirst
+from servewise.batching.filling.prefill_first import PrefillFirst
 from servewise.batching.positive import positive
 from servewise.errors import InputError
 
@@ -53,9 +55,9 @@ class Continuous:
         kind = DecodeFirst if self.chunked_prefill else PrefillFirst
         return kind(
             pool,
+            Reserved(pool) if self.reserve_output else WholePrompt(pool),
             max_sequences=self.max_sequences,
             max_batched_tokens=self.max_batched_tokens,
-            reserve_output=self.reserve_output,
             window_tokens=window_tokens,
             group=group,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servewise.batching.batch import Chunk
-from servewise.batching.policies.running import ContinuousBatcher
+from servewise.batching.filling.batcher import ContinuousBatcher, Planned, Preempted
 from servewise.batching.sequence import Sequence
 
 
@@ -15,19 +15,19 @@ class PrefillFirst(ContinuousBatcher):
 
     decodes_beside_prompts = False
 
-    def _chunks(self, preempted: bool) -> tuple[list[Chunk], list[Sequence]]:
-        chunks: list[Chunk] = []
-        admitted: list[Sequence] = []
+    def _with_prompts(self, preempted: Preempted) -> Planned:
+        planned = Planned([], [], preempted)
         if self._waiting and not preempted:
-            self._fill(chunks, admitted)
-        return chunks, admitted
+            self._fill(planned.chunks, planned.admitted)
+        return planned
 
     def _fill(self, chunks: list[Chunk], admitted: list[Sequence]) -> None:
-        budget = self.max_batched_tokens
-        while self._waiting:
-            if chunks and self._waiting[0].target_tokens > budget:
+        budget, waiting = self.max_batched_tokens, self._waiting
+        waiting.arrange()
+        while waiting:
+            if chunks and waiting.head().target_tokens > budget:
                 return
-            sequence = self._admit(0)
+            sequence = self._admit(1 << 62, 0)
             if sequence is None:
                 return
             admitted.append(sequence)

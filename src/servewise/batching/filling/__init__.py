@@ -1,0 +1,1 @@
+"""What the next step holds: who decodes, whose prompt is computed, and how much of it."""

@@ -1,0 +1,142 @@
+"""A decode group whose members verify draft tokens: each gains from 1 to K + 1 tokens a step, never beyond its end."""
+
+from __future__ import annotations
+
+from servewise.batching.decodegroup import FOREVER, DecodeGroup
+from servewise.batching.sequence import Sequence
+from servewise.batching.speculative.acceptance import Draws
+from servewise.batching.speculative.draft_length import DraftLength
+from servewise.batching.speculative.tally import Tally
+
+
+class SpeculativeGroup(DecodeGroup):
+    """No two steps are alike, so none is skipped; a step costs one pass over the members.
+
+    Blocks: a step is planned only where every member could keep all its drafts (vLLM's ``num_lookahead_tokens``,
+    vllm/v1/core/kv_cache_manager.py ``allocate_slots``, v0.11), though never beyond the tokens it will ever store; what
+    was not kept is given back. vLLM leaves such a block with its sequence, which fills it later: with K up to a block's
+    tokens that is at most one block a sequence, and the next step asks for it again here. ``below_window`` is by how
+    much ``windowed_tokens`` would grow with all drafts kept.
+    """
+
+    def __init__(
+        self,
+        block_tokens: int,
+        *,
+        grows: bool,
+        window_tokens: int | None = None,
+        draws: Draws,
+        length: DraftLength,
+        tally: Tally | None = None,
+    ) -> None:
+        super().__init__(block_tokens, grows=grows, window_tokens=window_tokens)
+        self.tally = tally or Tally()
+        self.drafted = 0
+        self._draws, self._length = draws, length
+        self._members: dict[int, tuple[Sequence, int]] = {}  # by joining: the member, and where its draws start
+        self._gains: list[int] | None = None  # of the step to come, in the members' order
+        self._by_count: list[int] = []
+        self._next_blocks: int | None = None
+
+    def join(self, sequence: Sequence) -> None:
+        """Take in a sequence whose prompt is computed and whose newest token is not yet in the cache."""
+        self._joins = join = self._joins + 1
+        sequence.join = join
+        self._members[join] = sequence, self._draws.stream(sequence.serial)
+        self.size += 1
+        self.context_tokens += sequence.computed_tokens
+        self._changed()
+
+    def leave(self, sequence: Sequence) -> None:
+        """Let a sequence go before its end: preempted, cancelled, or finished early."""
+        if not sequence.join:
+            raise AssertionError(f"sequence {sequence.serial} is not decoding")
+        self._out(sequence)
+        self._changed()
+
+    def _out(self, sequence: Sequence) -> None:
+        del self._members[sequence.join]
+        sequence.join = 0
+        self.size -= 1
+        self.context_tokens -= sequence.computed_tokens
+
+    def _changed(self) -> None:
+        """The members are others, or elsewhere: choose K for them."""
+        self._gains = self._next_blocks = None
+        self.drafted = self._length.choose(self.size, self.context_tokens) if self.size else 0
+        window = self.window_tokens
+        if window is not None:
+            held = [member.computed_tokens for member, _ in self._members.values()]
+            new = 1 + self.drafted
+            self.windowed_tokens = sum([min(tokens, window) for tokens in held])
+            self.below_window = sum([min(tokens + new, window) for tokens in held]) - self.windowed_tokens
+
+    def steps_to_next_end(self) -> int:
+        """1 while there are members: the next step is like no other."""
+        return 1 if self.size else FOREVER
+
+    def steps_to_crossing(self) -> int:
+        """1 likewise."""
+        return 1 if self.size else FOREVER
+
+    def steps_within(self, blocks: int, most: int) -> int:
+        """1 where the next step's blocks are there."""
+        return min(most, 1) if not self.grows or self.blocks_for_next() <= blocks else 0
+
+    def blocks_for_next(self) -> int:
+        """New blocks that the next step may take: with every draft kept."""
+        if self._next_blocks is None:
+            self._next_blocks = self._blocks([1 + self.drafted] * self.size)
+        return self._next_blocks
+
+    def blocks_for(self, steps: int) -> int:
+        """New blocks that the next step takes, by what is kept; ``steps`` is 1."""
+        if steps != 1:
+            raise AssertionError(f"no two steps are alike, asked for {steps}")
+        return self._blocks(self._drawn()) if self.grows else 0
+
+    def _blocks(self, gains: list[int]) -> int:
+        size, found = self.block_tokens, 0
+        for (member, _), gain in zip(self._members.values(), gains, strict=True):
+            tokens = member.computed_tokens
+            most = member.prompt_tokens + member.output_tokens - 1  # the last token is never stored
+            found += -(-min(tokens + gain, most) // size) + (-tokens // size)
+        return found
+
+    def _drawn(self) -> list[int]:
+        """What each member gains in the step to come."""
+        if self._gains is None:
+            k, accepted = self.drafted, self._draws.accepted
+            self._by_count = by_count = [0] * (k + 1)
+            self._gains = gains = []
+            for member, stream in self._members.values():
+                generated = member.generated
+                kept = accepted(stream, generated, k) if k else 0
+                by_count[kept] += 1
+                left = member.output_tokens - generated
+                gains.append(kept + 1 if kept < left else left)
+        return self._gains
+
+    def advance(self, steps: int) -> list[Sequence]:
+        """Every member gains its tokens of one step; returns those that end, by serial, already out."""
+        if steps != 1:
+            raise AssertionError(f"no two steps are alike, asked for {steps}")
+        gains, ended = self._drawn(), []
+        for (member, _), gain in zip(self._members.values(), gains, strict=True):
+            member.generated += gain
+            member.computed_tokens += gain
+            if member.generated == member.output_tokens:
+                ended.append(member)
+        gained = sum(gains)
+        self.step += 1
+        self.context_tokens += gained
+        self.tally.add(self.drafted, self._by_count, gained)
+        self._length.observe(self.drafted, self._by_count)
+        for member in ended:
+            self._out(member)
+        self._changed()
+        return sorted(ended, key=_serial)
+
+
+def _serial(sequence: Sequence) -> int:
+    return sequence.serial

@@ -1,0 +1,1 @@
+"""In which order sequences that wait are admitted."""

@@ -1,0 +1,23 @@
+"""First come, first served; who had to go back is next."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from servewise.batching.sequence import Sequence
+
+
+class ArrivalQueue(deque[Sequence]):
+    """In order of arrival; a preempted one goes to the front: vLLM's fcfs (v1/core/sched/request_queue.py, 0.19)."""
+
+    newest_last = True
+
+    give_back = deque.appendleft
+    take = deque.popleft
+
+    def arrange(self) -> None:
+        """Nothing changes while they wait."""
+
+    def head(self) -> Sequence:
+        """Who came first."""
+        return self[0]
