@@ -44,6 +44,7 @@ from servewise.plan.planner import STRETCH, Progress, Question, find_plan
 from servewise.plan.traffic import Traffic, stretches, traffic_of
 from servewise.pricing.price import accelerator_price, stated_price
 from servewise.version import __version__
+from servewise.workload.conversations import Conversations
 from servewise.workload.synthetic import ClosedLoop
 from servewise.workload.workload import Workload
 
@@ -162,6 +163,9 @@ def _policy(name: str) -> str:
 def _open(load: Load) -> Workload:
     if isinstance(load, ClosedLoop):
         raise InputError("a closed loop has no rate to plan for", where="workload", hint="use arrivals or a trace")
+    if isinstance(load, Conversations):
+        what = "conversations wait for their answers, and a plan scales the times of requests"
+        raise InputError(what, where="workload", hint="simulate the deployment, or plan with single requests")
     return load
 
 

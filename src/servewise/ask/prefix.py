@@ -126,7 +126,8 @@ def reuse_by_depth(
     reach: dict[int, int] = {}
     hits: dict[int, int] = {}
     for request in requests:
-        found, total = store.leading(request.block_hashes, request.arrival_s), len(request.block_hashes)
+        hashes = request.prompt_hashes(block_tokens)
+        found, total = store.leading(hashes, request.arrival_s), len(hashes)
         reach[total] = reach.get(total, 0) + 1
         hits[found] = hits.get(found, 0) + 1
         store.use(request.block_hashes, request.arrival_s)

@@ -15,8 +15,10 @@ from servewise.deployment.engine import engine_profile
 from servewise.errors import InputError, UnknownName
 from servewise.simulate.arrivals import Arrivals, ClosedArrivals, OpenArrivals
 from servewise.units import format_bytes
+from servewise.workload.conversations import Conversations
 from servewise.workload.load import load_workload, with_requests
 from servewise.workload.request import Request
+from servewise.workload.sessions import SessionArrivals
 from servewise.workload.synthetic import ClosedLoop, Synthetic
 from servewise.workload.traces.trace import Trace
 from servewise.workload.workload import Workload
@@ -94,7 +96,7 @@ def workload_named(workload: WorkloadLike, requests: int | None = None) -> Load:
     found = load_workload(workload) if isinstance(workload, str) else workload
     if requests is None:
         return found
-    if not isinstance(found, (Synthetic, ClosedLoop, Trace)):
+    if not isinstance(found, (Synthetic, ClosedLoop, Conversations, Trace)):
         raise InputError("a workload of one's own has its own length", where="requests", hint="cut it before")
     return with_requests(found, whole(requests, "requests"))
 
@@ -133,8 +135,36 @@ def refused_caveats(refused: int, total: int, longest: int | None) -> tuple[Cave
     return (Caveat("beyond-context", message, "a model of longer context, or --max-context with a scaled position"),)
 
 
+def is_closed(workload: Load) -> bool:
+    """Whether users wait for their answers, so that it has no rate of its own."""
+    return isinstance(workload, ClosedLoop) or (isinstance(workload, Conversations) and workload.users is not None)
+
+
+def fitted(workload: Load, longest: int | None) -> Load:
+    """The same load for a model of that context: a conversation ends before it would outgrow it."""
+    return workload.within(longest) if isinstance(workload, Conversations) else workload
+
+
+def outgrown_caveats(workload: Load, seed: int) -> tuple[Caveat, ...]:
+    """What a reader must know about conversations that the context cuts short."""
+    if not isinstance(workload, Conversations):
+        return ()
+    talks = list(workload.conversations(seed))
+    cut = sum(each.outgrown for each in talks)
+    if not cut:
+        return ()
+    message = (
+        f"{cut} of {len(talks)} conversations ({cut / len(talks):.1%}) would outgrow {workload.max_context_tokens:,} "
+        "tokens: they end before that turn"
+    )
+    return (Caveat("outgrown-context", message, "a model of longer context, or --max-context with a scaled position"),)
+
+
 def shapes_of(workload: Load, seed: int) -> Iterator[Request]:
-    """The requests of ``seed``; of a closed loop those that its users will take, without times."""
+    """The requests of ``seed``; of a closed loop those that its users will take, without times.
+
+    Of conversations, their turns as they would come to a server that answers at once.
+    """
     return workload.shapes(seed) if isinstance(workload, ClosedLoop) else workload.requests(seed)
 
 
@@ -143,6 +173,9 @@ def source_of(workload: Load, rate_per_s: float, seed: int, longest: int | None)
     if isinstance(workload, ClosedLoop):
         door = Door(workload.shapes(seed), longest)
         return ClosedArrivals(door, workload.concurrency, workload.think_s), door
+    if isinstance(workload, Conversations):
+        talks = workload if workload.users is not None else workload.at_rate(rate_per_s)
+        return SessionArrivals(talks.conversations(seed), talks.users), Door((), longest)
     door = Door(workload.at_rate(rate_per_s).requests(seed), longest)
     return OpenArrivals(door), door
 

@@ -26,9 +26,12 @@ from servewise.ask.serving import (
     capacity_for_serving,
     caveats_of,
     describe,
+    fitted,
+    is_closed,
     is_seeded,
     lengths_of,
     longest_context,
+    outgrown_caveats,
     policy_named,
     refused_caveats,
     shapes_of,
@@ -98,7 +101,7 @@ def simulate(
     deployment = deploy(model, accelerator, **options)
     choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache)
     policies = [policy_named(name, deployment, choices) for name in _names(policy)]
-    load = workload_named(workload, requests)
+    load = fitted(workload_named(workload, requests), longest_context(deployment))
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     whole(seeds, "seeds", most=MOST_SEEDS)
@@ -135,6 +138,7 @@ def simulate(
             + caveats_of(load)
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + refused_caveats(door.refused, door.came, door.longest)
+            + outgrown_caveats(load, seed)
             + _unstable(policies, rates, knees)
             + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
         ),
@@ -170,7 +174,8 @@ def _clocks(deployment: Deployment, estimator: str | None, server: Server, load:
 
 def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:
     """The rates asked for; a closed loop has none, and one row."""
-    if not isinstance(load, ClosedLoop):
+    if not is_closed(load):
+        assert not isinstance(load, ClosedLoop)
         if rate is None and not isfinite(load.rate_per_s):
             what = "all its requests come at one moment, so it has no rate of its own"
             raise InputError(what, where=load.title, hint="give --rate, or more requests")
@@ -183,8 +188,9 @@ def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...
 
 
 def _load(load: Load, rates: Sequence[float]) -> str:
-    if isinstance(load, ClosedLoop):
-        return f"{load.concurrency} users in a closed loop"
+    if is_closed(load):
+        users = load.concurrency if isinstance(load, ClosedLoop) else getattr(load, "users", None)
+        return f"{users} users in a closed loop"
     return f"{', '.join(f'{each:g}' for each in rates)} requests/s"
 
 

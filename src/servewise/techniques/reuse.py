@@ -2,8 +2,9 @@
 
 The cache holds blocks named by chained hashes (equal hash: equal prompt up to and with that block), so a prompt reuses
 its leading blocks only. Requests are taken one after another: each finds what those before it left, then leaves its
-own prompt. Left out: blocks that a running request pins or has not computed yet, and the last token, which engines
-compute again even on a full hit (both find less), and generated tokens that a later turn repeats (that finds more).
+own prompt, and its answer where its hashes go on through it. Left out: blocks that a running request pins or has not
+computed yet, and the last token, which engines compute again even on a full hit (both find less), and generated tokens
+that a later turn repeats where no hash names them (that finds more).
 """
 
 from __future__ import annotations
@@ -130,15 +131,15 @@ def count_reuse(
     store, ledger = BlockStore(capacity_blocks, ttl_s), _Ledger(max_breaks, block_tokens)
     count = prompt_tokens = blocks = hit_blocks = reusable = 0
     for request in requests:
-        hashes = request.block_hashes
+        hashes = request.prompt_hashes(block_tokens)
         found = store.leading(hashes, request.arrival_s)
         count += 1
         prompt_tokens += request.prompt_tokens
         blocks += len(hashes)
         hit_blocks += found
         reusable += min(found * block_tokens, request.prompt_tokens)
-        ledger.note(hashes, found, request.prompt_tokens)
-        store.use(hashes, request.arrival_s)
+        ledger.note(hashes, found, request.prompt_tokens, request.block_hashes)
+        store.use(request.block_hashes, request.arrival_s)
     return Reuse(
         requests=count,
         prompt_tokens=prompt_tokens,
@@ -163,15 +164,14 @@ class _Ledger:
         self._followed: OrderedDict[int | None, bool] = OrderedDict({None: False})
         self._lost: dict[tuple[int, Kind, int | None], tuple[int, int]] = {}
 
-    def note(self, hashes: tuple[int, ...], found: int, prompt_tokens: int) -> None:
-        """Takes in one prompt of which ``found`` leading blocks were held."""
-        if found == len(hashes):
-            return
+    def note(self, hashes: tuple[int, ...], found: int, prompt_tokens: int, left: tuple[int, ...]) -> None:
+        """Takes in one prompt of which ``found`` leading blocks were held; ``left`` are its blocks and its answer's."""
         before = hashes[found - 1] if found else None
-        kind = self._kind(before, hashes[found])
-        if kind != "new":
-            self._add((found * self._block_tokens, kind, before), prompt_tokens - found * self._block_tokens)
-        for block in hashes[found:]:
+        if found < len(hashes):
+            kind = self._kind(before, hashes[found])
+            if kind != "new":
+                self._add((found * self._block_tokens, kind, before), prompt_tokens - found * self._block_tokens)
+        for block in left[found:]:
             self._followed[before] = True
             self.distinct_blocks += block not in self._followed
             self._followed.setdefault(block, False)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from servewise.errors import InputError, UnknownName
 from servewise.workload import checks
-from servewise.workload.synthetic import ClosedLoop, Synthetic
+from servewise.workload.conversations import Conversations
+from servewise.workload.synthetic import ClosedLoop
 from servewise.workload.traces.load import load_trace
 from servewise.workload.traces.trace import Trace
-from servewise.workload.workload_file import read_workload
+from servewise.workload.workload_file import Described, read_workload
 
 DATA = Path(__file__).parent / "data"
 
@@ -29,7 +30,7 @@ def load_workload(
     requests: int | None = None,
     sort: bool = False,
     block_tokens: int | None = None,
-) -> Synthetic | ClosedLoop | Trace:
+) -> Described:
     """The workload of that preset, workload file (``.toml``) or trace, at another rate or length if wanted.
 
     ``rate_per_s`` scales arrivals, ``requests`` cuts or repeats, ``sort`` and ``block_tokens`` are for trace files.
@@ -40,23 +41,25 @@ def load_workload(
         found = with_requests(found, requests)
     if rate_per_s is None:
         return found
-    if isinstance(found, ClosedLoop):
+    if isinstance(found, ClosedLoop) or (isinstance(found, Conversations) and found.users is not None):
         hint = "change its concurrency, or use open arrivals"
         raise InputError("a closed loop has no arrival rate", where=name_or_path, hint=hint)
     return found.at_rate(rate_per_s)
 
 
-def with_requests(workload: Synthetic | ClosedLoop | Trace, count: int) -> Synthetic | ClosedLoop | Trace:
+def with_requests(workload: Described, count: int) -> Described:
     """The same workload with ``count`` requests in all, whatever its length was."""
     count = checks.tokens(count, "the number of requests")
     if isinstance(workload, Trace):
         return workload.tiled(count)
     if isinstance(workload, ClosedLoop):
         return replace(workload, requests=count)
+    if isinstance(workload, Conversations):
+        return replace(workload, count=count)
     return replace(workload, count=count, duration_s=None)
 
 
-def _found(name_or_path: str, sort: bool, block_tokens: int | None) -> Synthetic | ClosedLoop | Trace:
+def _found(name_or_path: str, sort: bool, block_tokens: int | None) -> Described:
     preset = presets().get(name_or_path)
     path = preset or Path(name_or_path)
     if preset is None and not _is_file(path):

@@ -20,3 +20,7 @@ class Request(NamedTuple):
     block_hashes: tuple[int, ...] = ()
     priority: int = 0
     answer_hashed: bool = False
+
+    def prompt_hashes(self, block_tokens: int) -> tuple[int, ...]:
+        """The hashes of its prompt alone; where they go on through the answer, those of the prompt's whole blocks."""
+        return self.block_hashes[: self.prompt_tokens // block_tokens] if self.answer_hashed else self.block_hashes

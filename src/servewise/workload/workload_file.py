@@ -18,6 +18,26 @@
     share = 0.8                        # of the requests; 1 if left out
     block_tokens = 16                  # 16 if left out
 
+conversations, whose turns begin with all that was said before, in place of prompts:
+
+    requests = 2000                    # turns in all
+    max_context_tokens = 32768         # optional: a conversation ends before it would outgrow this
+
+    [arrivals]                         # of conversations, as above; closed: users, each in one conversation at a time
+    kind = "poisson"
+    rate_per_s = 0.3
+
+    [turns]                            # of each conversation: a length as above, and so [user_tokens] (what a user
+    kind = "uniform"                   # says), [output_tokens], and [opening_tokens] (optional: a document, on top of
+    low = 6                            # the first turn)
+    high = 9
+
+    [thinking]                         # optional: from the end of an answer to the next turn
+    mean_s = 20
+    cv = 1                             # 0 if left out: always the mean; 1: exponential
+
+    [prefix]                           # optional: system prompts, as above
+
 or a trace in place of arrivals and lengths:
 
     [trace]
@@ -38,9 +58,11 @@ from typing import Any
 from servewise.errors import InputError, UnknownName
 from servewise.workload import checks
 from servewise.workload.arrivals import Arrivals, Constant, Gamma, Poisson, Ramp
+from servewise.workload.conversations import MOST_CONTEXT, Conversations
 from servewise.workload.lengths import Empirical, Fixed, Lengths, Lognormal, Uniform
 from servewise.workload.prefix import SharedPrefix
 from servewise.workload.synthetic import ClosedLoop, Synthetic
+from servewise.workload.thinking import NO_THINKING, Thinking
 from servewise.workload.traces.load import load_trace
 from servewise.workload.traces.trace import Trace
 
@@ -59,10 +81,12 @@ NEEDS = {
 }
 MAY = {"closed": ("think_s",), "lognormal": ("sigma", "mean", "p95", "cap")}
 SHAPES = ("fixed", "uniform", "lognormal", "empirical")
+TALK = ("turns", "user_tokens", "output_tokens")
 Table = Mapping[str, Any]
+Described = Synthetic | ClosedLoop | Conversations | Trace
 
 
-def read_workload(path: Path) -> Synthetic | ClosedLoop | Trace:
+def read_workload(path: Path) -> Described:
     """The workload that the TOML file at ``path`` describes; InputError for anything that it does not know."""
     where = str(path)
     try:
@@ -83,11 +107,13 @@ def read_workload(path: Path) -> Synthetic | ClosedLoop | Trace:
         raise InputError(error.what, where=where, hint=error.hint) from error
 
 
-def described(table: Table, where: str, folder: Path) -> Synthetic | ClosedLoop | Trace:
+def described(table: Table, where: str, folder: Path) -> Described:
     """The workload in a parsed TOML table; traces are looked for in ``folder``."""
     if "trace" in table:
         _known(table, ("trace", "title", "requests"), where)
         return _trace(_part(table, "trace", where), table, where, folder)
+    if "turns" in table or "user_tokens" in table:
+        return _conversations(table, where)
     keys = ("title", "requests", "duration_s", "arrivals", "prompt_tokens", "output_tokens", "prefix")
     _known(table, keys, where)
     arrivals = _part(table, "arrivals", where)
@@ -115,6 +141,37 @@ def _closed(
     think = _number(arrivals, "think_s", f"{where}: arrivals") if "think_s" in arrivals else 0.0
     concurrency = _whole(arrivals, "concurrency", f"{where}: arrivals")
     return ClosedLoop(concurrency, think, prompts, outputs, _whole(table, "requests", where), prefix)
+
+
+def _conversations(table: Table, where: str) -> Conversations:
+    parts = ("arrivals", *TALK, "opening_tokens", "thinking", "prefix")
+    _known(table, ("title", "requests", "max_context_tokens", *parts), where)
+    arrivals = _part(table, "arrivals", where)
+    kind = _kind(arrivals, (*ARRIVALS, "closed"), f"{where}: arrivals")
+    if "think_s" in arrivals:
+        raise InputError("conversations have a table [thinking]", where=f"{where}: arrivals", hint="not think_s")
+    given = [name for name in (*TALK, "opening_tokens") if name in TALK or name in table]
+    lengths = {name: _lengths(_part(table, name, where), f"{where}: {name}") for name in given}
+    numbers = () if kind == "closed" else (_number(arrivals, key, f"{where}: arrivals") for key in NEEDS[kind])
+    return Conversations(
+        **lengths,
+        count=_whole(table, "requests", where),
+        arrivals=None if kind == "closed" else ARRIVALS[kind](*numbers),
+        users=_whole(arrivals, "concurrency", f"{where}: arrivals") if kind == "closed" else None,
+        thinking=_thinking(_part(table, "thinking", where), f"{where}: thinking")
+        if "thinking" in table
+        else NO_THINKING,
+        prefix=_prefix(_part(table, "prefix", where), f"{where}: prefix") if "prefix" in table else None,
+        max_context_tokens=_whole(table, "max_context_tokens", where)
+        if "max_context_tokens" in table
+        else MOST_CONTEXT,
+        name=_title(table, where),
+    )
+
+
+def _thinking(table: Table, where: str) -> Thinking:
+    _known(table, ("mean_s", "cv"), where)
+    return Thinking(_number(table, "mean_s", where), _number(table, "cv", where) if "cv" in table else 0.0)
 
 
 def _lengths(table: Table, where: str) -> Lengths:
