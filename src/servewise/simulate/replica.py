@@ -102,16 +102,21 @@ class Replica:
         """End the step under way at ``due_s``; returns the sequences that are released, their records written."""
         batch, start_s = cast("Batch", self._batch), self.now_s
         self._batch = None
-        self.now_s = now_s = self.due_s
+        self.now_s = self.due_s
         self.due_s = inf
+        return self._end(batch, self._steps, start_s, self._spent_s)
+
+    def _end(self, batch: Batch, steps: int, start_s: float, spent_s: float) -> list[TimedSequence]:
+        """``batch`` comes back at ``now_s``: records, and the policy's commit."""
+        now_s = self.now_s
         tokens = 0
         for chunk in batch.chunks:
             tokens += chunk[2]
         self.recorder.stepped(
             (
                 start_s,
-                self._spent_s,
-                self._steps,
+                spent_s,
+                steps,
                 batch.decodes,
                 tokens,
                 batch.running,
@@ -121,7 +126,7 @@ class Replica:
                 self.number,
             )
         )
-        ended = cast("list[TimedSequence]", self._commit(batch, self._steps))
+        ended = cast("list[TimedSequence]", self._commit(batch, steps))
         for sequence, _, _, ends_prompt in batch.chunks:
             if ends_prompt:
                 _prompt_done(cast("TimedSequence", sequence), now_s)
@@ -133,6 +138,24 @@ class Replica:
                 record(each, now_s, COMPLETED, self)
         return ended
 
+    def halt(self, at_s: float) -> bool:
+        """The server dies at ``at_s``: whole steps that ended by then are left to ``finish``; False: there are none."""
+        whole = self._whole_steps(at_s)
+        if not whole:
+            self._batch, self.due_s = None, inf
+            return False
+        self._jump(cast("Batch", self._batch), inf, whole)
+        self.due_s = self.now_s + self._spent_s
+        return True
+
+    def _whole_steps(self, at_s: float) -> int:
+        """Of the jump under way, the steps that end by ``at_s``; a single step under way does not."""
+        batch = self._batch
+        if batch is None or self._steps == 1:
+            return 0
+        self._jump(batch, at_s - self.now_s)
+        return self._steps - (self.now_s + self._spent_s > at_s)
+
     def wait(self, until_s: float) -> None:
         """Let time pass: nothing is under way."""
         self.now_s = max(self.now_s, until_s)
@@ -142,7 +165,7 @@ class Replica:
         for sequence in self.batcher.unreleased():
             self.recorder.ended(cast("TimedSequence", sequence), nan, UNFINISHED, self)
 
-    def _jump(self, batch: Batch, limit_s: float) -> None:
+    def _jump(self, batch: Batch, limit_s: float, most: int = 1 << 62) -> None:
         size = batch.decodes
         lines = self._lines.get(size)
         if lines is None:
@@ -153,7 +176,7 @@ class Replica:
             batch.active,
             batch.windowed_tokens,
             batch.windowed_growth,
-            min(batch.repeat, self._longest_jump),
+            min(batch.repeat, self._longest_jump, most),
             limit_s,
         )
 
