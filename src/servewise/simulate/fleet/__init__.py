@@ -1,0 +1,1 @@
+"""Several replicas on one timeline, behind a router: failures, restarts, scaling, ranks in lockstep."""

@@ -1,0 +1,186 @@
+"""The fleet's event core: requests to a router, steps of many replicas, on one timeline.
+
+Simultaneous events, as for one server: steps end, in the order of the replicas' numbers; then requests arrive; then
+whoever is idle plans. So a fleet of one replica gives what ``simulate`` gives; a property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import inf, nan
+
+from servewise.records.columns import UNFINISHED, RequestColumns
+from servewise.simulate.arrivals import Arrivals
+from servewise.simulate.fleet.member import DRAINING, GONE, UP, Member
+from servewise.simulate.fleet.roster import Roster
+from servewise.simulate.fleet.routers.router import Router
+from servewise.simulate.fleet.timeline import STEP, WAKES, Event, Timeline
+from servewise.simulate.recorder import Recorder
+from servewise.simulate.replica import Replica
+from servewise.simulate.timed import TimedSequence
+
+ASK_EVERY = 512  # requests that end between two questions of ``until`` and two words to ``progress``
+Handler = Callable[[Event], None]
+
+
+class FleetCore:
+    """One run in progress. What beside steps can happen comes from parts that put their handlers in ``handlers``.
+
+    ``held`` are requests that came while no replica was up; ``under_way`` the steps that run.
+    """
+
+    def __init__(self, source: Arrivals, roster: Roster, router: Router, recorder: Recorder) -> None:
+        self.source, self.roster, self.router, self.recorder = source, roster, router, recorder
+        self.timeline = Timeline()
+        self.handlers: dict[int, Handler] = {STEP: self._step, WAKES: self._wake}
+        self.held: deque[TimedSequence] = deque()
+        self.under_way = 0
+        self.ended_count = 0
+        self._touched: list[Member] = []
+
+    def run(
+        self,
+        until: Callable[[RequestColumns], bool] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Run to the last request's end, or until told to stop."""
+        source, timeline, handlers, tell_at = self.source, self.timeline, self.handlers, ASK_EVERY
+        now_s = 0.0
+        while True:
+            if source.next_s == inf and not self.under_way:
+                self._close_waiting(now_s)
+            now_s = min(timeline.next_s, source.next_s)
+            if now_s == inf:
+                break
+            while timeline.next_s <= now_s:
+                event = timeline.take()
+                handlers[event[1]](event)
+            while source.next_s <= now_s:
+                self.route(TimedSequence(source.take()), now_s)
+            self._plan_all(now_s)
+            if self.ended_count >= tell_at:
+                tell_at = self.ended_count + ASK_EVERY
+                if self._told(until, progress):
+                    break
+        self._abandon()
+        if progress is not None:
+            progress(self.ended_count)
+
+    def route(self, sequence: TimedSequence, now_s: float) -> None:
+        """Send ``sequence`` to the replica that the router chooses; hold it while none is up."""
+        up = self.roster.up
+        if up:
+            self.deliver(up[self.router.choose(sequence, up)], sequence, now_s)
+        else:
+            self.held.append(sequence)
+
+    def deliver(self, member: Member, sequence: TimedSequence, now_s: float) -> None:
+        """``sequence`` reaches ``member``: a jump that it could join ends with the first step at or after."""
+        replica = member.replica
+        if replica.running:
+            self._interrupt(member, replica, now_s)
+        else:
+            self._touched.append(member)
+        if replica.add(sequence, now_s):
+            member.in_flight += 1
+        else:
+            self.source.ended(sequence.serial, now_s)
+            self.ended_count += 1
+
+    def _interrupt(self, member: Member, replica: Replica, now_s: float) -> None:
+        if member.is_cut:
+            return
+        due_s = replica.due_s
+        replica.cut(now_s)
+        while replica.due_s < now_s:  # by rounding: that step ended before, and another runs
+            self.finish(member)
+            self._begin(member, replica)
+            replica.cut(now_s)
+        member.is_cut = True
+        if replica.due_s != due_s:
+            self._due(member, replica.due_s)
+
+    def _step(self, event: Event) -> None:
+        member: Member = event[4]
+        if event[3] == member.version:
+            self.finish(member)
+            self._touched.append(member)
+
+    def finish(self, member: Member) -> None:
+        """The step under way at ``member`` ends."""
+        ended = member.replica.finish()
+        self.under_way -= 1
+        if ended:
+            self.ended(member, ended)
+
+    def ended(self, member: Member, ended: list[TimedSequence]) -> None:
+        """``ended`` left ``member``: clients have their answers."""
+        replica, answered = member.replica, self.source.ended
+        told_s = replica.now_s + replica.outside_s
+        for sequence in ended:
+            answered(sequence.serial, told_s)
+        self.ended_count += len(ended)
+        self.left(member, len(ended), replica.now_s)
+
+    def left(self, member: Member, count: int, now_s: float) -> None:
+        """``count`` requests are no longer at ``member``; one that drains goes with its last."""
+        member.in_flight -= count
+        if member.state == DRAINING and not member.in_flight:
+            self.roster.become(member, GONE, now_s)
+            self.router.gone(member.number)
+
+    def comes_up(self, member: Member, now_s: float) -> None:
+        """``member`` takes requests from now on, first those that were held."""
+        self.roster.become(member, UP, now_s)
+        while self.held:
+            self.route(self.held.popleft(), now_s)
+
+    def _wake(self, event: Event) -> None:
+        member: Member = event[4]
+        if event[3] == member.version:
+            self._touched.append(member)
+
+    def _plan_all(self, now_s: float) -> None:
+        for member in self._touched:
+            replica = member.replica
+            if not replica.running and member.state in (UP, DRAINING):
+                replica.wait(now_s)
+                self._begin(member, replica)
+        self._touched.clear()
+
+    def _begin(self, member: Member, replica: Replica) -> None:
+        member.is_cut = False
+        if replica.begin():
+            self.under_way += 1
+            self._due(member, replica.due_s)
+            return
+        wake_s = replica.batcher.wake_s()
+        if wake_s < inf:
+            member.version += 1
+            self.timeline.add(wake_s, WAKES, member.number, member.version, member)
+
+    def _due(self, member: Member, due_s: float) -> None:
+        member.version = version = member.version + 1
+        self.timeline.add(due_s, STEP, member.number, version, member)
+
+    def _close_waiting(self, now_s: float) -> None:
+        """Nothing runs and nobody will come: policies that wait for company need not."""
+        for member in self.roster.members:
+            batcher = member.replica.batcher
+            if member.waiting and batcher.wake_s() == inf:
+                batcher.close()
+                self._touched.append(member)
+        self._plan_all(now_s)
+
+    def _told(self, until: Callable[[RequestColumns], bool] | None, progress: Callable[[int], None] | None) -> bool:
+        self.recorder.flush_if_large()
+        if progress is not None:
+            progress(self.ended_count)
+        return until is not None and until(self.recorder.requests)
+
+    def _abandon(self) -> None:
+        for member in self.roster.members:
+            member.replica.abandon()
+        for sequence in self.held:
+            self.recorder.ended(sequence, nan, UNFINISHED, self.roster.members[0].replica)

@@ -1,0 +1,80 @@
+"""Run requests through several replicas behind a router."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+
+from servewise.errors import InputError
+from servewise.records.columns import RequestColumns, StepColumns
+from servewise.simulate.arrivals import Arrivals, OpenArrivals
+from servewise.simulate.fleet.core import FleetCore
+from servewise.simulate.fleet.kind import ReplicaKind
+from servewise.simulate.fleet.member import UP, Member
+from servewise.simulate.fleet.roster import Head, Roster
+from servewise.simulate.fleet.routers.router import Router
+from servewise.simulate.recorder import Recorder
+from servewise.simulate.replica import Watch
+from servewise.workload.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """What a run wrote. ``slots`` are each replica's, by number; the records name the replica that ended a request.
+
+    ``heads`` are the counts of replicas at each change; ``replica_seconds`` what is paid for, from each one's order to
+    its going or the last end; ``retries`` how often a request, by id, was sent anew after a failure.
+    """
+
+    requests: RequestColumns
+    steps: StepColumns
+    slots: tuple[int, ...]
+    heads: tuple[Head, ...]
+    replica_seconds: float
+    retries: Mapping[int, int] = field(default_factory=dict)
+
+
+def simulate_fleet(
+    requests: Iterable[Request] | Arrivals,
+    kinds: Sequence[ReplicaKind],
+    router: Router,
+    *,
+    until: Callable[[RequestColumns], bool] | None = None,
+    progress: Callable[[int], None] | None = None,
+    longest_jump: int | None = None,
+    watch: Watch | None = None,
+) -> FleetRun:
+    """Run ``requests`` through replicas of ``kinds``, each sent where ``router`` says when it arrives.
+
+    ``until``, ``progress``, ``longest_jump`` and ``watch`` as in ``simulate``.
+
+    Raises InputError for requests out of order and for a fleet without replicas.
+    """
+    if not kinds:
+        raise InputError("a fleet has at least one replica", where="replicas")
+    source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
+    recorder = Recorder()
+
+    def made(number: int, kind: ReplicaKind, now_s: float) -> Member:
+        return Member(number, kind, recorder, longest_jump=longest_jump, watch=watch, ordered_s=now_s)
+
+    roster = Roster(made)
+    core = FleetCore(source, roster, router, recorder)
+    for kind in kinds:
+        roster.become(roster.order(kind, 0.0), UP, 0.0)
+    core.run(until, progress)
+    return run_of(core)
+
+
+def run_of(core: FleetCore) -> FleetRun:
+    """What ``core`` wrote."""
+    requests = core.recorder.requests
+    end_s = max((each for each in requests.end_s if not isnan(each)), default=0.0)
+    return FleetRun(
+        requests=requests,
+        steps=core.recorder.steps,
+        slots=tuple(member.slots for member in core.roster.members),
+        heads=tuple(core.roster.heads),
+        replica_seconds=core.roster.seconds(end_s),
+    )
