@@ -44,6 +44,14 @@ class Continuous:
             )
 
     @property
+    def describe(self) -> str:
+        """The policy in words, for conditions."""
+        parts = [f"continuous, {self.max_sequences} slots, {self.max_batched_tokens} tokens a step"]
+        parts += ["chunked prefill" if self.chunked_prefill else "whole prompts"]
+        parts += ["reserved output"] * self.reserve_output + ["prefix cache"] * self.prefix_cache
+        return ", ".join(parts)
+
+    @property
     def slots(self) -> int:
         """Sequences at once at most."""
         return self.max_sequences

@@ -25,6 +25,11 @@ class Dynamic:
         positive("window", self.window_s, zero=True)
 
     @property
+    def describe(self) -> str:
+        """The policy in words, for conditions."""
+        return f"dynamic, {self.batch} slots, window {self.window_s:g} s"
+
+    @property
     def slots(self) -> int:
         """Sequences at once at most."""
         return self.batch

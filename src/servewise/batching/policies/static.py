@@ -24,6 +24,11 @@ class Static:
         positive("batch", self.batch)
 
     @property
+    def describe(self) -> str:
+        """The policy in words, for conditions."""
+        return f"static, {self.batch} slots"
+
+    @property
     def slots(self) -> int:
         """Sequences at once at most."""
         return self.batch
