@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import budget_of, presets
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
@@ -20,7 +21,13 @@ continuous = st.builds(
     reserve_output=st.booleans(),
     prefix_cache=st.booleans(),
 )
-policies = continuous | st.builds(Static, st.integers(1, 5)) | st.builds(Dynamic, st.integers(1, 5), st.just(0.0))
+policies = (
+    continuous
+    | presets
+    | presets
+    | st.builds(Static, st.integers(1, 5))
+    | st.builds(Dynamic, st.integers(1, 5), st.just(0.0))
+)
 
 
 @st.composite
@@ -34,7 +41,9 @@ def sequence_lists(draw: st.DrawFn) -> list[Sequence]:
             1000 * family + depth if depth < own else 10_000 * (serial + 1) + depth
             for depth in range(prompt // HASH_TOKENS)
         )
-        out.append(Sequence(serial, prompt, draw(st.integers(1, 60)), hashes))
+        sequence = Sequence(serial, prompt, draw(st.integers(1, 60)), hashes)
+        sequence.priority = draw(st.integers(0, 2))
+        out.append(sequence)
     return out
 
 
@@ -49,6 +58,10 @@ def blocks_held(batcher: Batcher, pool: BlockPool) -> int:
             private += pool.private_blocks(sequence, sequence.prompt_tokens + generated - 1)
         else:
             private += sequence.blocks
+    for sequence in getattr(batcher, "ending", ()):
+        shared.update(sequence.block_hashes[: sequence.shared])
+        tokens = sequence.computed_tokens
+        private += pool.private_blocks(sequence, tokens) if batcher.group.grows else sequence.blocks
     return private + len(shared) * (HASH_TOKENS // BLOCK_TOKENS)
 
 
@@ -59,6 +72,9 @@ def check_batch(batch: Batch, policy: Policy) -> None:
     assert batch.repeat >= 1
     assert all(chunk.new_tokens >= 1 for chunk in batch.chunks)
     assert len({chunk.sequence.serial for chunk in batch.chunks}) == len(batch.chunks)
+    budget = budget_of(policy)
+    if budget is not None:
+        assert batch.decodes + sum(chunk.new_tokens for chunk in batch.chunks) <= budget
     if isinstance(policy, Continuous):
         tokens = batch.decodes + sum(chunk.new_tokens for chunk in batch.chunks)
         lone_prompt = not policy.chunked_prefill and len(batch.chunks) == 1
@@ -101,12 +117,12 @@ def test_blocks_are_conserved_and_every_sequence_ends(
 
 
 @settings(max_examples=100, deadline=None)
-@given(sequence_lists(), continuous, st.integers(15, 40), st.data())
+@given(sequence_lists(), continuous | presets, st.integers(15, 40), st.data())
 def test_sequences_finished_early_leave_nothing_behind(
-    sequences: list[Sequence], policy: Continuous, blocks: int, data: st.DataObject
+    sequences: list[Sequence], policy: Policy, blocks: int, data: st.DataObject
 ) -> None:
     """Sequences taken out anywhere (waiting, in their prompt, decoding) give all their blocks back."""
-    pool = BlockPool(blocks, BLOCK_TOKENS, HASH_TOKENS if policy.prefix_cache else None)
+    pool = BlockPool(blocks, BLOCK_TOKENS, HASH_TOKENS if getattr(policy, "prefix_cache", False) else None)
     batcher = policy.batcher(pool)
     for each in sequences:
         batcher.add(each, 0.0)
@@ -121,6 +137,7 @@ def test_sequences_finished_early_leave_nothing_behind(
         batcher.commit(batch, 1)
     for each in list(batcher.unreleased()):
         batcher.finish(each)
+    assert batcher.plan(0.0) is None
 
     assert pool.free + pool.kept_blocks == blocks
     assert batcher.group.size == batcher.group.context_tokens == 0

@@ -63,6 +63,7 @@ class ContinuousBatcher:
         self._prefilling: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by serial, in order of admission
         self._moved_tokens = 0  # KV tokens that move before the step that is being planned
+        self._queue = self._waiting.append  # where a sequence goes that comes
 
     @property
     def waiting_count(self) -> int:
@@ -71,10 +72,13 @@ class ContinuousBatcher:
 
     def add(self, sequence: Sequence, now_s: float) -> bool:  # noqa: ARG002 - the seam of all policies
         """Queue ``sequence``; False: not even an empty server could run it to its end."""
-        if not self._admission.holds(sequence):
+        if not self._could_run(sequence):
             return False
-        self._waiting.append(sequence)
+        self._queue(sequence)
         return True
+
+    def _could_run(self, sequence: Sequence) -> bool:
+        return self._admission.holds(sequence)
 
     def close(self) -> None:
         """Nothing to do: nobody waits for company."""

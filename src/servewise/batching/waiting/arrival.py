@@ -1,4 +1,4 @@
-"""First come, first served; who had to go back is next."""
+"""First come, first served."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ class ArrivalQueue(deque[Sequence]):
     def head(self) -> Sequence:
         """Who came first."""
         return self[0]
+
+
+class EndOfQueue(ArrivalQueue):
+    """In order of arrival; a preempted one starts at the end again: SGLang's fcfs (managers/scheduler.py, 0.5.6)."""
+
+    give_back = deque.append
