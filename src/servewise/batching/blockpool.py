@@ -79,7 +79,7 @@ class BlockPool:
         hits = self.cached_prefix(sequence) if sequence.block_hashes else 0
         private = -(-tokens // self.block_tokens) - hits * self._per_hash
         if private + spare > self.free:
-            revived = sum(self._per_hash for key in sequence.block_hashes[:hits] if key in self._kept)
+            revived = self._per_hash * sum(map(self._kept.__contains__, sequence.block_hashes[:hits]))
             if private + spare > self.available - revived:
                 return False
         if hits:
@@ -113,8 +113,9 @@ class BlockPool:
         computed = sequence.computed_tokens
         if not sequence.answer_hashed and computed > sequence.prompt_tokens:
             computed = sequence.prompt_tokens
-        for key in sequence.block_hashes[sequence.shared : computed // self.hash_block_tokens]:
-            self._publish_one(sequence, key)
+        keys = sequence.block_hashes[sequence.shared : computed // self.hash_block_tokens]
+        if keys:
+            self._publish(sequence, keys)
 
     def discard(self, hashes: Iterable[int]) -> None:
         """Free the kept blocks under ``hashes`` at once: what they hold is not to be trusted."""
@@ -123,20 +124,23 @@ class BlockPool:
                 del self._kept[key]
                 self.kept_blocks -= self._per_hash
                 self.free += self._per_hash
-                self._forget(key)
+                self._forget([key])
 
-    def _forget(self, key: int) -> None:
-        """A hash block left the cache; a pool that hands out addresses takes them back here."""
+    def _forget(self, keys: list[int]) -> None:
+        """Hash blocks left the cache; a pool that hands out addresses takes them back here."""
 
-    def _publish_one(self, sequence: Sequence, key: int) -> None:
+    def _publish(self, sequence: Sequence, keys: tuple[int, ...]) -> None:
         # Two sequences may compute one prefix side by side; the second joins the first's copy and frees its own.
-        if key in self._holders or key in self._kept:
-            self._hold((key,))
-            self.free += self._per_hash
+        holders, kept = self._holders, self._kept
+        if holders.keys().isdisjoint(keys) and kept.keys().isdisjoint(keys):
+            holders.update(dict.fromkeys(keys, 1))
         else:
-            self._holders[key] = 1
-        sequence.shared += 1
-        sequence.blocks -= self._per_hash
+            there = tuple(key for key in keys if key in holders or key in kept)
+            holders.update(dict.fromkeys(set(keys).difference(there), 1))
+            self._hold(there)
+            self.free += self._per_hash * len(there)
+        sequence.shared += len(keys)
+        sequence.blocks -= self._per_hash * len(keys)
 
     def release(self, sequence: Sequence) -> None:
         """Take back all blocks of ``sequence``; with a cache, keep those with a hash, its last the first to be evicted.
@@ -146,8 +150,7 @@ class BlockPool:
         """
         if sequence.block_hashes:
             self.publish(sequence)
-            for key in reversed(sequence.block_hashes[: sequence.shared]):
-                self._drop(key)
+            self._drop(sequence.block_hashes[: sequence.shared])
         self.free += sequence.blocks
         sequence.blocks = sequence.shared = 0
 
@@ -164,18 +167,21 @@ class BlockPool:
             else:
                 self._holders[key] += 1
 
-    def _drop(self, key: int) -> None:
-        holders = self._holders[key] - 1
-        if holders:
-            self._holders[key] = holders
-            return
-        del self._holders[key]
-        self._kept[key] = None
-        self.kept_blocks += self._per_hash
+    def _drop(self, keys: tuple[int, ...]) -> None:
+        holders, kept = self._holders, self._kept
+        before = len(kept)
+        for key in reversed(keys):
+            left = holders[key] - 1
+            if left:
+                holders[key] = left
+            else:
+                del holders[key]
+                kept[key] = None
+        self.kept_blocks += self._per_hash * (len(kept) - before)
 
     def _evict(self, blocks: int) -> None:
         hashes = -(-blocks // self._per_hash)
-        for _ in range(hashes):
-            self._forget(self._kept.popitem(last=False)[0])
+        oldest = self._kept.popitem
+        self._forget([oldest(False)[0] for _ in range(hashes)])
         self.kept_blocks -= hashes * self._per_hash
         self.free += hashes * self._per_hash

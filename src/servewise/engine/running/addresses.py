@@ -72,17 +72,19 @@ class AddressedPool(BlockPool):
         assert count <= len(free), f"the pool counted {count} blocks where {len(free)} are free"
         return tuple(free.pop() for _ in range(count))
 
-    def _publish_one(self, sequence: Sequence, key: int) -> None:
-        start = sequence.shared * self._per_hash
-        end = start + self._per_hash
-        table = self.tables[sequence.serial]
-        own, known = table[start:end], self._by_hash.get(key)
-        super()._publish_one(sequence, key)
-        if known is None:
-            self._by_hash[key] = own
-        else:
-            self.tables[sequence.serial] = table[:start] + known + table[end:]
-            self._free_addresses += own
+    def _publish(self, sequence: Sequence, keys: tuple[int, ...]) -> None:
+        start, size = sequence.shared * self._per_hash, self._per_hash
+        super()._publish(sequence, keys)
+        for key in keys:
+            table = self.tables[sequence.serial]
+            own, known = table[start : start + size], self._by_hash.get(key)
+            if known is None:
+                self._by_hash[key] = own
+            else:
+                self.tables[sequence.serial] = table[:start] + known + table[start + size :]
+                self._free_addresses += own
+            start += size
 
-    def _forget(self, key: int) -> None:
-        self._free_addresses += self._by_hash.pop(key)
+    def _forget(self, keys: list[int]) -> None:
+        for key in keys:
+            self._free_addresses += self._by_hash.pop(key)
