@@ -19,6 +19,8 @@ from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
 from servewise.simulate.run import Run
+from servewise.simulate.settled import since
+from servewise.workload.sessions import SessionArrivals
 
 BACKLOG = 20_000  # requests at most
 NOMINAL, SLOW, FAST = range(3)
@@ -95,6 +97,8 @@ def _replicate(experiment: Experiment, task: Task) -> tuple[RunSummary, Balance]
     which, rate, clock, seed = task
     source, door = source_of(experiment.workload, rate, experiment.seed + seed, experiment.longest)
     run = experiment.clocks[which][clock].run(source)
+    if isinstance(source, SessionArrivals):
+        run = since(run, source.settle_s)
     if experiment.run_dir is not None and (clock, seed) == (NOMINAL, 0):
         _keep(experiment, run, which, rate)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from servewise.ask.numbers import positive, whole
+from servewise.ask.presets import PRESETS, preset_named
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.caveats import Caveat
 from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity
@@ -18,12 +19,11 @@ from servewise.units import format_bytes
 from servewise.workload.conversations import Conversations
 from servewise.workload.load import load_workload, with_requests
 from servewise.workload.request import Request
-from servewise.workload.sessions import SessionArrivals
 from servewise.workload.synthetic import ClosedLoop, Synthetic
 from servewise.workload.traces.trace import Trace
 from servewise.workload.workload import Workload
 
-POLICIES = ("static", "dynamic", "continuous")
+POLICIES = ("static", "dynamic", "continuous", *PRESETS)
 BATCH = 8  # slots of static and dynamic batching where none are given, as in the study
 WINDOW_S = 0.05
 PEEKED = 20_000
@@ -34,22 +34,46 @@ WorkloadLike = str | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
-    """What policies take; ``slots`` None: the engine's own limit for continuous, 8 for the others."""
+    """What policies take; ``slots`` None: the engine's own limit for continuous, 8 for the others.
+
+    ``settings`` are an engine's own, for its preset; the others are for the plain policies.
+    """
 
     slots: int | None = None
     window_s: float = WINDOW_S
     reserve: bool = False
     chunked: bool = True
     prefix_cache: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.slots is not None:
             whole(self.slots, "slots")
         positive(self.window_s, "window")
 
+    def for_preset(self, name: str) -> Mapping[str, object]:
+        """The settings; InputError where something was asked for that a preset has under a name of its own."""
+        plain = {
+            "slots": self.slots,
+            "reserve": self.reserve,
+            "chunked": not self.chunked,
+            "prefix-cache": self.prefix_cache,
+        }
+        for option, asked in plain.items():
+            if asked:
+                raise InputError(f"policy {name} has settings of its own", where=option, hint="see --set")
+        return self.settings
+
 
 def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> Policy:
-    """The policy called static, dynamic or continuous, with the engine's limits where none are given."""
+    """The policy called static, dynamic or continuous, or an engine's preset, with the engine's limits where none are
+    given."""
+    if name in PRESETS:
+        return preset_named(name, deployment, options.for_preset(name))
+    if options.settings:
+        raise InputError(
+            f"policy {name} is no engine's preset", where="set", hint=f"policies with settings: {', '.join(PRESETS)}"
+        )
     if name == "static":
         return Static(options.slots or BATCH)
     if name == "dynamic":
@@ -69,14 +93,7 @@ def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> P
 
 def describe(policy: Policy) -> str:
     """The policy in words, for conditions."""
-    if isinstance(policy, Static):
-        return f"static, {policy.batch} slots"
-    if isinstance(policy, Dynamic):
-        return f"dynamic, {policy.batch} slots, window {policy.window_s:g} s"
-    parts = [f"continuous, {policy.max_sequences} slots, {policy.max_batched_tokens} tokens a step"]
-    parts += ["chunked prefill" if policy.chunked_prefill else "whole prompts"]
-    parts += ["reserved output"] * policy.reserve_output + ["prefix cache"] * policy.prefix_cache
-    return ", ".join(parts)
+    return policy.describe
 
 
 def capacity_for_serving(deployment: Deployment) -> KvCapacity:
@@ -175,7 +192,7 @@ def source_of(workload: Load, rate_per_s: float, seed: int, longest: int | None)
         return ClosedArrivals(door, workload.concurrency, workload.think_s), door
     if isinstance(workload, Conversations):
         talks = workload if workload.users is not None else workload.at_rate(rate_per_s)
-        return SessionArrivals(talks.conversations(seed), talks.users), Door((), longest)
+        return talks.session(seed), Door((), longest)
     door = Door(workload.at_rate(rate_per_s).requests(seed), longest)
     return OpenArrivals(door), door
 

@@ -30,18 +30,22 @@ CHUNK = 1024  # conversations drawn at a time
 MOST_TURNS = 1_000
 MOST_CONTEXT = 1_000_000
 BLOCK_TOKENS = 16
+SETTLING = 2  # mean lengths of a conversation; nearly all that were new at the start have ended by then
 STREAMS = ("turns", "prompts", "outputs", "openings", "thinking", "prefixes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """``count`` turns in all, of conversations that ``arrivals`` open, or ``users`` one after another.
+    """``count`` turns of conversations that ``arrivals`` open, or ``users`` one after another.
 
     ``turns`` of each conversation (at most 1,000), ``user_tokens`` of what a user says, ``output_tokens`` of an answer;
     ``opening_tokens``, if any, come on top of the first turn (a document), before it ``prefix`` (system prompts shared
     by groups). The next turn comes ``thinking`` after the end of the answer. A conversation ends before the turn whose
     prompt and answer would be over ``max_context_tokens``. Lengths, pauses and groups are streams of the seed: the same
     seed has the same conversations at every rate.
+
+    A run (``session``) begins with new conversations only, whose first turns come alone: it settles for ``settle_s``
+    (None: twice the mean pauses of a conversation in all) before its ``count`` turns are counted.
     """
 
     turns: Lengths
@@ -54,6 +58,7 @@ class Conversations:
     thinking: Thinking = NO_THINKING
     prefix: SharedPrefix | None = None
     max_context_tokens: int = MOST_CONTEXT
+    settle_s: float | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -64,6 +69,8 @@ class Conversations:
         checks.tokens(self.count, "the number of requests")
         if checks.tokens(self.max_context_tokens, "the longest context") > MOST_CONTEXT:
             raise InputError(f"a context of {self.max_context_tokens} tokens is over {MOST_CONTEXT:,}")
+        if self.settle_s:
+            checks.positive(self.settle_s, "the time to settle", most=checks.MAX_SECONDS, unit="seconds")
 
     @property
     def title(self) -> str:
@@ -111,8 +118,16 @@ class Conversations:
             raise InputError("users who wait for their answers have no arrival rate", hint="change their number")
         return self.arrivals
 
+    def session(self, seed: int) -> SessionArrivals:
+        """The turns as they come to a server whose answers take their time."""
+        pauses_s = max(self.turns.mean - (self.users is None), 0) * self.thinking.mean_s
+        settle_s = SETTLING * pauses_s if self.settle_s is None else self.settle_s
+        return SessionArrivals(self._endless(seed), self.users, count=self.count, settle_s=settle_s)
+
     def requests(self, seed: int) -> Iterator[Request]:
-        """The turns in the order, and at the times, in which a server would see them that answers at once."""
+        """The turns of the first conversations in the order, and at the times, in which a server would see them that
+        answers at once.
+        """
         source = SessionArrivals(self.conversations(seed), self.users)
         while source.next_s < inf:
             turn = source.take()
@@ -120,7 +135,7 @@ class Conversations:
             source.ended(turn.serial, turn.arrival_s)
 
     def conversations(self, seed: int) -> Iterator[Conversation]:
-        """The conversations in the order in which they open; the last may be cut by the number of requests."""
+        """The first conversations, of ``count`` turns together (the last is cut), in the order in which they open."""
         left = self.count
         for talk in self._endless(seed):
             yield talk.first(left)

@@ -28,11 +28,22 @@ class SessionArrivals:
 
     An open conversation begins at its ``start_s``; a user's first one after the pause before its first turn, the next
     so long after the last answer. Every turn that was taken must end (``ended``) for its conversation to go on.
+    ``count`` turns come after ``settle_s`` (None: until the conversations have ended), those before it beside them:
+    at the start all conversations are new, and their turns rarer and shorter than later.
     """
 
-    def __init__(self, conversations: Iterable[Conversation], users: int | None = None) -> None:
+    def __init__(
+        self,
+        conversations: Iterable[Conversation],
+        users: int | None = None,
+        *,
+        count: int | None = None,
+        settle_s: float = 0.0,
+    ) -> None:
+        self.settle_s = settle_s
         self._coming = iter(conversations)
         self._users = users
+        self._left = inf if count is None else count
         self._due: list[_Turn] = []
         self._under_way: dict[int, _Turn] = {}
         for _ in range(1 if users is None else users):
@@ -41,13 +52,14 @@ class SessionArrivals:
     @property
     def next_s(self) -> float:
         """When the next turn comes [s]; infinity: none is known to come."""
-        return self._due[0].at_s if self._due else inf
+        return self._due[0].at_s if self._due and self._left > 0 else inf
 
     def take(self) -> Request:
         """The next turn, stamped with its time."""
         turn = heappop(self._due)
         if self._users is None and turn.place == 0:
             self._open(0.0)  # the next stranger: conversations are in order of opening
+        self._left -= turn.at_s >= self.settle_s
         self._under_way[turn.serial] = turn
         return turn.talk.turn(turn.place, turn.at_s)
 

@@ -20,8 +20,9 @@
 
 conversations, whose turns begin with all that was said before, in place of prompts:
 
-    requests = 2000                    # turns in all
+    requests = 2000                    # turns
     max_context_tokens = 32768         # optional: a conversation ends before it would outgrow this
+    settle_s = 600                     # optional: what a run does not count, at first all conversations being new
 
     [arrivals]                         # of conversations, as above; closed: users, each in one conversation at a time
     kind = "poisson"
@@ -145,7 +146,7 @@ def _closed(
 
 def _conversations(table: Table, where: str) -> Conversations:
     parts = ("arrivals", *TALK, "opening_tokens", "thinking", "prefix")
-    _known(table, ("title", "requests", "max_context_tokens", *parts), where)
+    _known(table, ("title", "requests", "max_context_tokens", "settle_s", *parts), where)
     arrivals = _part(table, "arrivals", where)
     kind = _kind(arrivals, (*ARRIVALS, "closed"), f"{where}: arrivals")
     if "think_s" in arrivals:
@@ -165,6 +166,7 @@ def _conversations(table: Table, where: str) -> Conversations:
         max_context_tokens=_whole(table, "max_context_tokens", where)
         if "max_context_tokens" in table
         else MOST_CONTEXT,
+        settle_s=_number(table, "settle_s", where) if "settle_s" in table else None,
         name=_title(table, where),
     )
 
