@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from servewise.batching.policies import Policy
+from servewise.batching.policies.sglang import Sglang
 from servewise.batching.policies.vllm import Vllm
 
 vllm = st.builds(
@@ -20,7 +21,18 @@ vllm = st.builds(
     preemption_mode=st.sampled_from(["recompute", "swap"]),
     swap_blocks=st.integers(0, 12),
 )
-presets: st.SearchStrategy[Policy] = vllm
+sglang = st.builds(
+    Sglang,
+    max_running_requests=st.integers(1, 8),
+    chunked_prefill_size=st.sampled_from([-1, 16, 32, 64, 160]),
+    max_prefill_tokens=st.integers(1, 300),
+    schedule_policy=st.sampled_from(["fcfs", "lpm", "lof"]),
+    schedule_conservativeness=st.sampled_from([0.0, 0.1, 0.3, 1.0, 2.0]),
+    enable_mixed_chunk=st.booleans(),
+    disable_radix_cache=st.booleans(),
+    disable_overlap_schedule=st.booleans(),
+)
+presets: st.SearchStrategy[Policy] = vllm | sglang
 
 
 def budget_of(policy: Policy) -> int | None:
