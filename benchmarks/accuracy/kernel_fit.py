@@ -42,7 +42,7 @@ def as_array(values: Any) -> Array:
     return np.asarray(values, dtype=np.float64)
 
 
-def _solve(
+def solve(
     residuals: Callable[[Array], Array], start: Sequence[float], low: Sequence[float], high: Sequence[float]
 ) -> tuple[Array, Array]:
     """Robust bounded least squares: the coefficients and their standard errors."""
@@ -75,7 +75,7 @@ def fit_gemm(rows: Sequence[Row]) -> Fitted[GemmCoefficients]:
         large, small = np.maximum(mem, com), np.minimum(mem, com)
         return as_array((n * (np.exp(p[0]) + large * (1.0 + (small / large) ** power) ** (1.0 / power))).sum(axis=1))
 
-    x, errors = _solve(
+    x, errors = solve(
         lambda p: np.log(predict(p) / y),
         [math.log(3e-6), 0.2, 0.4, 1.0, 0.7],
         [math.log(1e-7), 1e-3, 1e-3, -3.0, -3.0],
@@ -131,7 +131,7 @@ def fit_decode_attention(rows: Sequence[Row]) -> Fitted[DecodeAttention]:
         line = np.maximum(p[1] * 1e-6 + f * np.exp(p[2]), f)
         return as_array(n * np.maximum(np.exp(p[0]), line))
 
-    x, errors = _solve(
+    x, errors = solve(
         lambda p: np.log1p(np.maximum((predict(p) - wanted) / step, -0.99)),
         [math.log(1.3e-5), 10.0, 0.2],
         [math.log(1e-6), -60.0, 1e-3],
@@ -168,7 +168,7 @@ def fit_prefill_attention(
     def predict(p: Array) -> Array:
         return as_array(n * (np.exp(p[0]) + f * np.exp(p[1]) + a * np.exp(p[2]) + kv))
 
-    x, errors = _solve(
+    x, errors = solve(
         lambda p: np.log1p(np.maximum((predict(p) - wanted) / step, -0.99)),
         [math.log(2.5e-5), 0.6, 0.5],
         [math.log(1e-6), 1e-3, -4.0],

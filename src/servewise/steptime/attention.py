@@ -12,6 +12,8 @@ from servewise.modelspec.kv import kv_read_bytes_per_token, state_bytes_per_sequ
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, Layers
 from servewise.steptime.gemms import OUTPUT_BYTES
 
+SHARING = (AttentionKind.FULL, AttentionKind.SLIDING, AttentionKind.CHUNKED)
+
 
 class PerPair(NamedTuple):
     """FLOPs of one query-key pair: of all pairs, and of those within the window (or sparse top-k)."""
@@ -25,6 +27,7 @@ class AttentionLayer(NamedTuple):
 
     ``multi_head``: each query head has keys of its own (no grouping), for which engines run another kernel.
     ``moved_bytes_per_token`` are a new token's query and result. ``state_bytes`` a sequence reads and writes.
+    ``tiled_heads`` are the query heads where prompts and decodes may share a kernel; 0: never (latents, states).
     """
 
     multi_head: bool
@@ -34,6 +37,7 @@ class AttentionLayer(NamedTuple):
     prefill: PerPair
     moved_bytes_per_token: float
     state_bytes: float
+    tiled_heads: float = 0.0
 
 
 def attention_layers(deployment: Deployment) -> tuple[tuple[int, AttentionLayer], ...]:
@@ -62,4 +66,5 @@ def _layer(deployment: Deployment, attention: Attention) -> AttentionLayer:
         prefill=pairs(absorbed=False),
         moved_bytes_per_token=OUTPUT_BYTES * (attention.score_width + attention.value_width) / tensor,
         state_bytes=2.0 * state_bytes_per_sequence(alone, tensor),
+        tiled_heads=attention.heads / tensor if attention.kind in SHARING else 0.0,
     )

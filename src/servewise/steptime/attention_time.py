@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.attention import AttentionLayer, attention_layers
 from servewise.steptime.coefficients import Coefficients, DecodeAttention
 from servewise.steptime.estimator import Line
 from servewise.steptime.lines import largest, summed
 from servewise.steptime.shape import StepShape
+from servewise.steptime.tiles import Tiles
 from servewise.steptime.work import compute_formats
 
 
@@ -21,10 +24,16 @@ class AttentionTime:
         self._layers = attention_layers(deployment)
         self._rate = accelerator.peak_flops(compute_formats(deployment).attention) * self._coefficients.flop_efficiency
         self.prefill = self._prefill_form()
+        tiled = coefficients.tiled
+        others = [(count, layer) for count, layer in self._layers if not layer.tiled_heads]
+        self.tiles = None if tiled is None else Tiles(tiled, self._layers, self._rate, lambda n: self._lines(others, n))
 
     def lines(self, sequences: int) -> tuple[Line, ...]:
         """The lines whose maximum is the decode attention of ``sequences`` sequences, all layers."""
-        return summed(self._layer_lines(count, layer, sequences) for count, layer in self._layers)
+        return self._lines(self._layers, sequences)
+
+    def _lines(self, layers: Iterable[tuple[int, AttentionLayer]], sequences: int) -> tuple[Line, ...]:
+        return summed(self._layer_lines(count, layer, sequences) for count, layer in layers)
 
     def _layer_lines(self, count: int, layer: AttentionLayer, sequences: int) -> list[Line]:
         kernel = self._kernel(layer)
@@ -77,13 +86,23 @@ class AttentionTime:
         )
 
     def overhead_s(self, shape: StepShape) -> float:
-        """What the kernels take beyond their arithmetic and memory: launches [s]."""
+        """What the kernels take beyond their arithmetic and memory: launches, and tiles that one query fills [s]."""
         beyond = self.prefill[0] if shape.prefill_sequences else 0.0
+        if shape.prefill_sequences and shape.decode_sequences:
+            beyond += self._beside_s(shape)
         if shape.decode_sequences:
             for count, layer in self._layers:
                 busy = max(self._decode_memory_s(layer, shape), self._decode_compute_s(layer, shape))
                 beyond += count * (self._decode_s(layer, shape) - busy)
         return beyond
+
+    def _beside_s(self, shape: StepShape) -> float:
+        """How much longer decoding takes in the prompts' kernel than in its own [s]."""
+        if self.tiles is None:
+            return 0.0
+        sequences, context, windowed = shape[:3]
+        tiled = self.tiles.seconds(sequences, context, windowed, shape.prefill_tokens)
+        return max(0.0, tiled - largest(self.lines(sequences), context, windowed))
 
     def _decode_s(self, layer: AttentionLayer, shape: StepShape) -> float:
         lines = self._layer_lines(1, layer, shape.decode_sequences) if shape.decode_sequences else []

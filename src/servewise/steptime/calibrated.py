@@ -8,6 +8,7 @@ from servewise.steptime.attention_time import AttentionTime
 from servewise.steptime.coefficients import Coefficients, ValidRange
 from servewise.steptime.estimator import Line, StepTime
 from servewise.steptime.floor import Floor, floor_of
+from servewise.steptime.kernels import host_s
 from servewise.steptime.messages import Messages
 from servewise.steptime.products import Products
 from servewise.steptime.shape import StepShape
@@ -19,8 +20,9 @@ class CalibratedRoofline:
     """An Estimator: matrix products + attention + small kernels + communication + the engine's overhead.
 
     Kernels of a step run one after another, so their times add; within each, memory and compute overlap. Every part
-    is at or above its own floor, so the sum is above the step's. What depends on the new tokens alone is kept by their
-    number, which leaves a few multiplications for a step.
+    is at or above its own floor, so the sum is above the step's. Without CUDA graphs a step takes at least as long as
+    the host needs to launch it. What depends on the new tokens alone is kept by their number, which leaves a few
+    multiplications for a step.
     """
 
     def __init__(self, deployment: Deployment, coefficients: Coefficients, caveats: tuple[Caveat, ...] = ()) -> None:
@@ -29,10 +31,12 @@ class CalibratedRoofline:
         self.window_tokens = deployment.model.read_window_tokens
         self.valid_range: ValidRange | None = coefficients.valid_range
         self.floor: Floor = floor_of(deployment)
+        self._host_s = host_s(deployment)
         self._products = Products(deployment, coefficients)
         self._messages = Messages(deployment, coefficients)
         self._attention = AttentionTime(deployment, coefficients)
         self._prefill = self._attention.prefill
+        self._tiles = self._attention.tiles
         self._by_tokens: dict[int, float] = {}
         self._by_rows: dict[int, float] = {0: 0.0}
         self._by_batch: dict[int, tuple[Line, ...]] = {}
@@ -51,6 +55,8 @@ class CalibratedRoofline:
                 line = base + slope * context + windowed_slope * windowed
                 if line > longest:  # noqa: PLR1730 (max() costs a call for each line)
                     longest = line
+            if prompts and self._tiles is not None:
+                longest = max(longest, self._tiles.seconds(sequences, context, windowed, tokens))
             total += longest
         if prompts:
             base, per_prompt, per_token, per_end, per_windowed_end, per_pair, per_windowed_pair = self._prefill
@@ -63,7 +69,7 @@ class CalibratedRoofline:
                 + per_pair * pairs
                 + per_windowed_pair * windowed_pairs
             )
-        return total
+        return total if total > self._host_s else self._host_s
 
     def decode_lines(self, sequences: int) -> tuple[Line, ...]:
         """The lines whose maximum is the time of a pure decode step."""
@@ -72,6 +78,8 @@ class CalibratedRoofline:
             base = self._linear(sequences) + self._head(sequences)
             lines = self._by_batch.get(sequences) or self._attention_lines(sequences)
             known = tuple(Line(base + start, slope, windowed) for start, slope, windowed in lines)
+            if self._host_s:
+                known += (Line(self._host_s, 0.0),)
             if len(self._decode_lines) >= MEMO_LIMIT:
                 self._decode_lines.clear()
             self._decode_lines[sequences] = known
@@ -81,8 +89,9 @@ class CalibratedRoofline:
         """The step's time with its parts: times at the measured efficiencies; launches count as overhead."""
         compute = self._products.compute_s(shape) + self._attention.compute_s(shape)
         memory = self._products.memory_s(shape) + self._attention.memory_s(shape)
-        communication = self._messages.seconds(shape.tokens)
+        communication = self._messages.seconds(shape.tokens) + self._messages.logits_s(shape.logit_rows)
         overhead = self._products.overhead_s(shape) + self._attention.overhead_s(shape)
+        overhead = max(overhead, self._host_s - compute - memory - communication)
         parts = {"compute": compute, "memory": memory, "communication": communication, "overhead": overhead}
         return StepTime(
             compute_s=compute,
@@ -106,7 +115,7 @@ class CalibratedRoofline:
     def _head(self, rows: int) -> float:
         known = self._by_rows.get(rows)
         if known is None:
-            known = self._products.head_seconds(rows)
+            known = self._products.head_seconds(rows) + self._messages.logits_s(rows)
             if len(self._by_rows) >= MEMO_LIMIT:
                 self._by_rows.clear()
                 self._by_rows[0] = 0.0

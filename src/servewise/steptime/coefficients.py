@@ -76,11 +76,15 @@ class SmallKernels:
     """Norms, rotary embedding, activation of one layer: ``layer_s`` + bytes / bandwidth.
 
     ``hidden_bytes`` a token and hidden value, ``width_bytes`` a token and feed-forward value on the rank.
+    ``routed_layer_s`` is what a layer of routed experts takes beside its products: choosing experts, sorting tokens by
+    them, activation, adding up. Median of fused mixture kernels timed at one token, less their products
+    (benchmarks/data/kernel_bench/routed_experts.csv: H100, H200, B200, A100; 15 to 34 us).
     """
 
     layer_s: float
     hidden_bytes: float
     width_bytes: float
+    routed_layer_s: float = 18e-6
 
 
 class Knot(NamedTuple):
@@ -118,6 +122,19 @@ class AllReduce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TiledDecode:
+    """How a kernel of tiles decodes beside prompts: for each head one query takes a tile of ``rows``.
+
+    A tile runs over the sequence's keys, ``keys`` at a time, at the rate of prefill. Each sequence also gets as many
+    tiles as the longest prompt chunk; those beyond its own end at once, after ``block_s`` [s] each.
+    """
+
+    rows: int
+    keys: int
+    block_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValidRange:
     """Where the coefficients were fitted; each pair is lowest and highest."""
 
@@ -132,7 +149,8 @@ class Coefficients:
     """All that the calibrated roofline needs beside a deployment. ``title`` names where they were measured.
 
     ``all_reduce`` is by number of ranks. ``step_overhead_s`` is the engine's own time between steps (scheduler,
-    sampling, gaps between launches), which the kernels' times leave out.
+    sampling, gaps between launches), which the kernels' times leave out. ``tiled`` is for engines that decode beside
+    prompts in the prompts' kernel; None: in a kernel of its own. ``logit_bytes`` a logit that ranks gather.
     """
 
     title: str
@@ -142,6 +160,8 @@ class Coefficients:
     all_reduce: Mapping[int, AllReduce] = field(default_factory=dict)
     step_overhead_s: float = 0.0
     valid_range: ValidRange | None = None
+    tiled: TiledDecode | None = None
+    logit_bytes: float = 0.0
 
     def all_reduce_s(self, ranks: int, size: float) -> float:
         """The time of an all-reduce of ``size`` bytes over ``ranks`` ranks [s].

@@ -14,6 +14,7 @@ from servewise.hardware.accelerator import FALLBACK, Accelerator
 from servewise.hardware.catalogue import catalogue
 from servewise.modelspec.spec import AttentionKind, ModelSpec
 from servewise.steptime.coefficients import AllReduce, AttentionCoefficients, Coefficients, Knot
+from servewise.steptime.flash_attention import tiled_decode
 from servewise.steptime.matmul_rates import borrowed_share
 from servewise.steptime.shipped import Entry, Shipped, Spread, shipped
 from servewise.steptime.work import compute_formats
@@ -23,6 +24,8 @@ OUTSIDE = "outside-calibrated-range"
 CURE = "measure the server and calibrate on it, or give its measured steps with --estimator FILE"
 NEAREST_ENGINE = "vllm"  # for engines without measurements
 MEDIAN = "median"
+STAGED = "messages-through-host"
+LOGIT_BYTES = 2.0  # engines gather the logits in 16 bits
 
 Numbers = TypeVar("Numbers")
 
@@ -48,33 +51,66 @@ def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Fo
     accelerator = deployment.accelerator
     engine, caveats, spreads = _engine(deployment.engine, table)
     source = next((each for each in (accelerator.name, accelerator.kin) if each in table.accelerators), MEDIAN)
-    if source != accelerator.name:
-        caveats.append(_borrowed(accelerator, source))
-        spreads.append(table.borrowing[MEDIAN if source == MEDIAN else "accelerator"])
+    linear, attention = _linear_form(deployment), "fp8" if deployment.kv.bits < 12 else "bf16"
+    products, missing = _measured(table, accelerator.name, source, engine, linear)
+    kernels, absent = _measured(table, accelerator.name, source, engine, attention)
+    lenders = [each.accelerator for each in (products, kernels) if each.accelerator != accelerator.name]
+    if lenders:
+        caveats.append(_borrowed(accelerator, lenders[0]))
+        spreads.append(table.borrowing[MEDIAN if lenders[0] == MEDIAN else "accelerator"])
     elif accelerator.overridden:
         caveats.append(_overridden(accelerator))
-    linear, attention = _linear_form(deployment), "fp8" if deployment.kv.bits < 12 else "bf16"
-    products, missing = _entry(table, source, engine, linear)
-    kernels, absent = _entry(table, source, engine, attention)
     caveats += [each for each in (missing, absent, _beyond_llama(deployment.model)) if each]
-    share = borrowed_share(accelerator.name, source)
     spreads += [products.spread, kernels.spread][: 1 if products is kernels else 2]
+    curves = table.cards.curves(accelerator.name, engine)
+    caveats += [_staged(accelerator)] if curves and deployment.parallelism.tensor > 1 else []
     coefficients = Coefficients(
-        title=f"{source}, {engine} {products.version}".strip(),
-        gemm=replace(products.gemm, flop_efficiency=min(1.0, products.gemm.flop_efficiency * share)),
-        attention=replace(kernels.attention, flop_efficiency=min(1.0, kernels.attention.flop_efficiency * share)),
-        small=table.small,
-        all_reduce=all_reduce(table, source, engine, accelerator),
+        title=f"{products.accelerator}, {engine} {products.version}".strip(),
+        gemm=replace(products.gemm, flop_efficiency=_own(products.gemm.flop_efficiency, accelerator, products)),
+        attention=replace(
+            kernels.attention, flop_efficiency=_own(kernels.attention.flop_efficiency, accelerator, kernels)
+        ),
+        small=replace(table.small, layer_s=table.small.layer_s + products.layer_gap_s),
+        all_reduce={**all_reduce(table, source, engine, accelerator), **curves},
         step_overhead_s=table.step_overhead_s.get(engine, 0.0),
         valid_range=table.valid_range,
+        tiled=tiled_decode(accelerator.name, base_engine(deployment.engine)),
+        logit_bytes=LOGIT_BYTES,
     )
     errors = {name: size for name, size in products.errors.items() if name.startswith("gemm.")}
     errors |= {name: size for name, size in kernels.errors.items() if not name.startswith("gemm.")}
     return Found(coefficients, tuple(dict.fromkeys(caveats)), _joined(spreads), errors)
 
 
+def _measured(table: Shipped, accelerator: str, source: str, engine: str, form: str) -> tuple[Entry, Caveat | None]:
+    """What was measured on the card itself in that form, else what ``source`` lends."""
+    card = table.cards.entry(accelerator, engine, form)
+    return (card, None) if card is not None else _entry(table, source, engine, form)
+
+
+def _own(efficiency: float, accelerator: Accelerator, entry: Entry) -> float:
+    """A FLOP efficiency of ``entry`` for ``accelerator``."""
+    return min(1.0, efficiency * borrowed_share(accelerator.name, entry.accelerator))
+
+
+def _staged(accelerator: Accelerator) -> Caveat:
+    message = f"messages between {accelerator.title} cards are timed as passing through the host's memory"
+    return Caveat(
+        STAGED, message, "where cards reach each other directly (ACS and IOMMU off) they take half: calibrate"
+    )
+
+
+def base_engine(name: str) -> str:
+    """The engine without its version.
+
+    >>> base_engine("vllm-0.19")
+    'vllm'
+    """
+    return name.partition("-")[0]
+
+
 def _engine(name: str, table: Shipped) -> tuple[str, list[Caveat], list[Spread]]:
-    base = name.partition("-")[0]
+    base = base_engine(name)
     if base in table.engines:
         return base, [], []
     message = f"no step times of {name} were measured: those of {NEAREST_ENGINE} are used"

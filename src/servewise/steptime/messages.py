@@ -13,14 +13,16 @@ class Messages:
     Two all-reduces a layer over the tensor-parallel ranks (after attention, after the feed-forward); with expert
     parallelism the latter spans the data ranks too (its all-to-all is taken as an all-reduce, assumed). A pipeline
     stage hands its activations on in half an all-reduce of two ranks (assumed); decode context parallelism
-    gathers and scatters once more a layer.
+    gathers and scatters once more a layer. The ranks hold a share of the vocabulary each and gather the logits, which
+    moves half of what an all-reduce of as many bytes does.
     """
 
     def __init__(self, deployment: Deployment, coefficients: Coefficients) -> None:
         self._coefficients = coefficients
         parallelism, groups = deployment.parallelism, deployment.model.layers
         self._bytes_per_token = OUTPUT_BYTES * deployment.model.hidden_size
-        tensor = parallelism.tensor
+        self._tensor = tensor = parallelism.tensor
+        self._logit_bytes_per_row = coefficients.logit_bytes * deployment.model.vocab_size
         spread = tensor * parallelism.data if parallelism.expert else tensor
         mixers = sum(group.count for group in groups if group.attention.parameters)
         dense = sum(g.count for g in groups if g.feed_forward.parameters and not g.feed_forward.experts)
@@ -34,3 +36,9 @@ class Messages:
             return 0.0
         size = self._bytes_per_token * tokens
         return sum(count * self._coefficients.all_reduce_s(ranks, size) for ranks, count in self._calls if count)
+
+    def logits_s(self, rows: int) -> float:
+        """The logits of ``rows`` positions, gathered [s]."""
+        if not rows or not self._logit_bytes_per_row:
+            return 0.0
+        return self._coefficients.all_reduce_s(self._tensor, 0.5 * self._logit_bytes_per_row * rows)

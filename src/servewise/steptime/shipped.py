@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -20,6 +20,7 @@ from servewise.steptime.coefficients import (
 )
 
 FILE = "coefficients.json"
+CARDS_FILE = "card_coefficients.json"
 SCHEMA = "servewise.coefficients/1"
 
 
@@ -35,7 +36,9 @@ class Spread:
 class Entry:
     """What was fitted for one accelerator, engine and number format (``bf16`` or ``fp8``).
 
-    ``errors`` are the standard errors of the logarithms of the coefficients, by ``part.field``.
+    ``errors`` are the standard errors of the logarithms of the coefficients, by ``part.field``. ``stands_for`` are
+    other accelerators with the same chip. ``layer_gap_s`` is what lies between a layer's kernels, where these were
+    timed alone.
     """
 
     accelerator: str
@@ -46,6 +49,26 @@ class Entry:
     attention: AttentionCoefficients
     spread: Spread
     errors: Mapping[str, float]
+    stands_for: tuple[str, ...] = ()
+    layer_gap_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cards:
+    """What was fitted for single cards, one model each; ``all_reduce`` by (accelerator, engine), then by ranks."""
+
+    entries: tuple[Entry, ...] = ()
+    all_reduce: Mapping[tuple[str, str], Mapping[int, AllReduce]] = field(default_factory=dict)
+
+    def entry(self, accelerator: str, engine: str, form: str) -> Entry | None:
+        """The entry that was measured on that accelerator, or on one with the same chip."""
+        known = [each for each in self.entries if (each.engine, each.form) == (engine, form)]
+        return next((each for each in known if accelerator in (each.accelerator, *each.stands_for)), None)
+
+    def curves(self, accelerator: str, engine: str) -> Mapping[int, AllReduce]:
+        """The message times that were measured on that accelerator, or on one with the same chip."""
+        like = (each.accelerator for each in self.entries if accelerator in (each.accelerator, *each.stands_for))
+        return next((self.all_reduce[name, engine] for name in like if (name, engine) in self.all_reduce), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +86,7 @@ class Shipped:
     step_overhead_s: Mapping[str, float]
     borrowing: Mapping[str, Spread]
     valid_range: ValidRange
+    cards: Cards = field(default_factory=Cards)
 
     @property
     def accelerators(self) -> tuple[str, ...]:
@@ -83,24 +107,37 @@ class Shipped:
 @lru_cache(maxsize=1)
 def shipped() -> Shipped:
     """The package's own coefficients, read once."""
-    return from_json(json.loads(files("servewise.steptime").joinpath(FILE).read_text("utf-8")))
+    return replace(from_json(_document(FILE)), cards=cards_from_json(_document(CARDS_FILE)))
+
+
+def _document(name: str) -> Any:
+    return json.loads(files("servewise.steptime").joinpath(name).read_text("utf-8"))
+
+
+def cards_from_json(document: Mapping[str, Any]) -> Cards:
+    """What was fitted for single cards, as ``benchmarks.accuracy.fit_cards`` writes it."""
+    return Cards(entries=tuple(map(_entry, document["entries"])), all_reduce=_curves(document["all_reduce"]))
 
 
 def from_json(document: Mapping[str, Any]) -> Shipped:
     """The coefficients in the form in which ``to_json`` writes them."""
-    curves: dict[tuple[str, str], dict[int, AllReduce]] = {}
-    for each in document["all_reduce"]:
-        knots = tuple(Knot(size, seconds) for size, seconds in zip(each["bytes"], each["seconds"], strict=True))
-        curves.setdefault((each["accelerator"], each["engine"]), {})[each["ranks"]] = AllReduce(knots)
     return Shipped(
         fit=document["fit"],
         entries=tuple(_entry(each) for each in document["entries"]),
-        all_reduce=curves,
+        all_reduce=_curves(document["all_reduce"]),
         small=SmallKernels(**document["small_kernels"]),
         step_overhead_s=document["step_overhead_s"],
         borrowing={name: Spread(**each) for name, each in document["borrowing"].items()},
         valid_range=ValidRange(**{name: (low, high) for name, (low, high) in document["valid_range"].items()}),
     )
+
+
+def _curves(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[str, str], Mapping[int, AllReduce]]:
+    curves: dict[tuple[str, str], dict[int, AllReduce]] = {}
+    for each in rows:
+        knots = tuple(Knot(size, seconds) for size, seconds in zip(each["bytes"], each["seconds"], strict=True))
+        curves.setdefault((each["accelerator"], each["engine"]), {})[each["ranks"]] = AllReduce(knots)
+    return curves
 
 
 def _entry(document: Mapping[str, Any]) -> Entry:
@@ -118,4 +155,6 @@ def _entry(document: Mapping[str, Any]) -> Entry:
         ),
         spread=Spread(**document["spread"]),
         errors=document["errors"],
+        stands_for=tuple(document.get("stands_for", ())),
+        layer_gap_s=document.get("layer_gap_s", 0.0),
     )
