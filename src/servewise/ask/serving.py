@@ -23,7 +23,7 @@ from servewise.workload.synthetic import ClosedLoop, Synthetic
 from servewise.workload.traces.trace import Trace
 from servewise.workload.workload import Workload
 
-POLICIES = ("static", "dynamic", "continuous", *PRESETS)
+POLICIES = ("static", "dynamic", "continuous")
 BATCH = 8  # slots of static and dynamic batching where none are given, as in the study
 WINDOW_S = 0.05
 PEEKED = 20_000
@@ -79,7 +79,8 @@ def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> P
     if name == "dynamic":
         return Dynamic(options.slots or BATCH, options.window_s)
     if name != "continuous":
-        raise UnknownName("policy", str(name), POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
+        known = (*POLICIES, *PRESETS)
+        raise UnknownName("policy", str(name), known, where="policy", hint=f"one of {', '.join(known)}")
     usual = engine_profile(deployment.engine).batch_defaults(deployment.accelerator)
     slots = options.slots or deployment.limits.max_sequences or usual.max_sequences
     return Continuous(

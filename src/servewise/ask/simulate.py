@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import isfinite
@@ -73,6 +73,7 @@ def simulate(
     reserve: bool = False,
     chunked: bool = True,
     prefix_cache: bool = False,
+    settings: Mapping[str, object] | None = None,
     unit_step: bool = False,
     seed: int = 0,
     seeds: int = DEFAULT_SEEDS,
@@ -89,17 +90,25 @@ def simulate(
 
     ``workload``: a built-in name, a workload file, a trace, or a Workload, cut or repeated to ``requests``; ``rate``
     None: its own. ``slots``: sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks
-    for the whole answer are taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every
-    step costs 1 s.
+    for the whole answer are taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step
+    costs 1 s. A ``policy`` may be an engine's own scheduler (vllm, sglang, trtllm, llamacpp), with ``settings`` by the
+    engine's names; slots, reserve, chunked and prefix_cache are not for those.
 
     Intervals are of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as
     ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
     below it, unless its backlog grew. ``run_dir`` gets the first seed's run of each row; ``moment_file`` what every
-    request and step did in the window ``moment`` (``60s:70s``) of the first row, for chrome://tracing or ui.perfetto.dev.
-    More than one of ``processes`` needs the caller's script to have ``if __name__ == "__main__":``.
+    request and step did in the window ``moment`` (``60s:70s``) of the first row, for chrome://tracing or
+    ui.perfetto.dev. More than one of ``processes`` needs the caller's script to have ``if __name__ == "__main__":``.
     """
     deployment = deploy(model, accelerator, **options)
-    choices = PolicyOptions(slots=slots, window_s=window, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache)
+    choices = PolicyOptions(
+        slots=slots,
+        window_s=window,
+        reserve=reserve,
+        chunked=chunked,
+        prefix_cache=prefix_cache,
+        settings=settings or {},
+    )
     policies = [policy_named(name, deployment, choices) for name in _names(policy)]
     load = fitted(workload_named(workload, requests), longest_context(deployment))
     rates = _rates(load, rate)

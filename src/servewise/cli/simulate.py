@@ -16,7 +16,14 @@ from servewise.cli.showing import Show, answering
 @deployment_options()
 @click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
 @click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
-@click.option("--policy", default="continuous", show_default=True, metavar="static,dynamic,continuous")
+@click.option(
+    "--policy",
+    default="continuous",
+    show_default=True,
+    metavar="P,...",
+    help="static, dynamic, continuous, or an engine's own scheduler: vllm, sglang, trtllm, llamacpp.",
+)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An engine's setting: max_num_seqs=128.")
 @click.option("--rate", type=Several(PER_S), metavar="R,...", help="Requests/s; default: the workload's own.")
 @click.option("--slots", type=WHOLE, metavar="N", help="Sequences at once; default: the engine's limit, 8 for others.")
 @click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")
@@ -32,11 +39,14 @@ from servewise.cli.showing import Show, answering
 @click.option("--moment-file", metavar="FILE", help="Where; default servewise-moment.json. Open in ui.perfetto.dev.")
 @processes_option
 @answering
-def command(show: Show, *, model: str, accelerator: str | None, policy: str, **options: Any) -> None:
+def command(
+    show: Show, *, model: str, accelerator: str | None, policy: str, settings: tuple[str, ...], **options: Any
+) -> None:
     """How long do requests to MODEL wait and run under a policy, and at which rate does it saturate?"""
+    from servewise.ask.settings import pairs_of
     from servewise.ask.simulate import simulate
 
     names = [name.strip() for name in policy.split(",")]
     with progress_bar("simulating") as progress:
-        answer = simulate(model, accelerator, policy=names, progress=progress, **options)
+        answer = simulate(model, accelerator, policy=names, settings=pairs_of(settings), progress=progress, **options)
     show(answer)

@@ -1,0 +1,68 @@
+"""An engine's settings as text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servewise.ask.settings import pairs_of, settings_of
+from servewise.ask.simulate import simulate
+from servewise.batching.policies import Vllm
+from servewise.errors import InputError
+
+
+def test_text_is_read_as_the_field_wants_it() -> None:
+    """Whole numbers, truth and words; dashes as engines write them on their command lines."""
+    pairs = pairs_of(("max-num-seqs=12", "enable_chunked_prefill=false", "scheduling_policy=priority"))
+    assert settings_of(Vllm, pairs) == {
+        "max_num_seqs": 12,
+        "enable_chunked_prefill": False,
+        "scheduling_policy": "priority",
+    }
+
+
+@pytest.mark.parametrize(
+    "texts", [("max_num_seqs",), ("=3",), ("a=",), ("max_num_seqs=1", "max-num-seqs=2"), ("max_num_seqs=1.5",)]
+)
+def test_what_is_no_setting_is_refused(texts: tuple[str, ...]) -> None:
+    """A form that is none, a name given twice, a value that the field does not take."""
+    with pytest.raises(InputError):
+        settings_of(Vllm, pairs_of(texts))
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    """A slip of the pen is answered with what was meant."""
+    with pytest.raises(InputError, match="max_num_seqs"):
+        settings_of(Vllm, {"max_num_seq": "3"})
+
+
+@given(st.lists(st.text(max_size=30), max_size=4))
+def test_any_text_is_read_or_refused(texts: list[str]) -> None:
+    """Whatever is typed: settings, or one line."""
+    try:
+        settings_of(Vllm, pairs_of(tuple(texts)))
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+
+
+@pytest.mark.parametrize("more", [{"slots": 4}, {"reserve": True}, {"chunked": False}, {"prefix_cache": True}])
+def test_a_preset_refuses_the_plain_policies_options(more: dict[str, object]) -> None:
+    """What a preset calls by another name is refused, not ignored."""
+    with pytest.raises(InputError, match="settings of its own"):
+        simulate("llama-3.1-8b", "h100-sxm", workload="azure-conv", requests=10, policy="vllm", **more)  # type: ignore[arg-type]
+
+
+def test_a_plain_policy_refuses_settings() -> None:
+    """Settings without an engine's preset would be ignored: refused."""
+    with pytest.raises(InputError, match="no engine's preset"):
+        simulate("llama-3.1-8b", "h100-sxm", workload="azure-conv", requests=10, settings={"max_num_seqs": 3})
+
+
+def test_a_setting_matters() -> None:
+    """One sequence at a time waits longer than the default's hundreds."""
+    asked = {"workload": "azure-conv", "requests": 60, "policy": "vllm", "rate": 4.0, "seeds": 1}
+    one = simulate("llama-3.1-8b", "h100-sxm", settings={"max_num_seqs": "1"}, **asked)  # type: ignore[arg-type]
+    usual = simulate("llama-3.1-8b", "h100-sxm", **asked)  # type: ignore[arg-type]
+    assert one.result["rows"][0]["ttft_s"]["p50"] > 5 * usual.result["rows"][0]["ttft_s"]["p50"]
+    assert "1 sequences" in str(one.conditions.policy)
