@@ -86,7 +86,7 @@ class Autoscaler:
 
 def _by_load(target: float, seen: Seen) -> int:
     wanted = seen.requests / (seen.slots * target)
-    within = abs(wanted - seen.replicas) <= TOLERANCE * seen.replicas
+    within = abs(wanted - seen.replicas) <= TOLERANCE * seen.replicas + ROUNDING
     return seen.replicas if within else ceil(wanted - ROUNDING)
 
 

@@ -67,6 +67,11 @@ class FleetCore:
         if progress is not None:
             progress(self.ended_count)
 
+    @property
+    def busy(self) -> bool:
+        """Whether requests are there, or known to come."""
+        return self.source.next_s < inf or bool(self.held) or any(each.in_flight for each in self.roster.members)
+
     def route(self, sequence: TimedSequence, now_s: float) -> None:
         """Send ``sequence`` to the replica that the router chooses; hold it while none is up."""
         up = self.roster.up

@@ -9,11 +9,15 @@ from math import isnan
 from servewise.errors import InputError
 from servewise.records.columns import RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
+from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.core import FleetCore
+from servewise.simulate.fleet.failing import Failing
 from servewise.simulate.fleet.kind import ReplicaKind
 from servewise.simulate.fleet.member import UP, Member
+from servewise.simulate.fleet.outage import Outage
 from servewise.simulate.fleet.roster import Head, Roster
 from servewise.simulate.fleet.routers.router import Router
+from servewise.simulate.fleet.scaling import Scaling
 from servewise.simulate.recorder import Recorder
 from servewise.simulate.replica import Watch
 from servewise.workload.request import Request
@@ -40,6 +44,9 @@ def simulate_fleet(
     kinds: Sequence[ReplicaKind],
     router: Router,
     *,
+    outages: Sequence[Outage] = (),
+    on_failure: str = "retry",
+    autoscale: Autoscale | None = None,
     until: Callable[[RequestColumns], bool] | None = None,
     progress: Callable[[int], None] | None = None,
     longest_jump: int | None = None,
@@ -47,9 +54,11 @@ def simulate_fleet(
 ) -> FleetRun:
     """Run ``requests`` through replicas of ``kinds``, each sent where ``router`` says when it arrives.
 
-    ``until``, ``progress``, ``longest_jump`` and ``watch`` as in ``simulate``.
+    ``outages`` and what ``on_failure`` does to requests: see ``Failing``. ``autoscale``: ``kinds`` are the first
+    replicas, further ones are like the first of them. ``until``, ``progress``, ``longest_jump`` and ``watch`` as in
+    ``simulate``.
 
-    Raises InputError for requests out of order and for a fleet without replicas.
+    Raises InputError for requests out of order, a fleet without replicas, and failures of replicas that there are not.
     """
     if not kinds:
         raise InputError("a fleet has at least one replica", where="replicas")
@@ -63,11 +72,14 @@ def simulate_fleet(
     core = FleetCore(source, roster, router, recorder)
     for kind in kinds:
         roster.become(roster.order(kind, 0.0), UP, 0.0)
+    failing = Failing(core, outages, on_failure)
+    if autoscale is not None:
+        Scaling(core, autoscale, kinds[0])
     core.run(until, progress)
-    return run_of(core)
+    return run_of(core, failing.retries)
 
 
-def run_of(core: FleetCore) -> FleetRun:
+def run_of(core: FleetCore, retries: Mapping[int, int]) -> FleetRun:
     """What ``core`` wrote."""
     requests = core.recorder.requests
     end_s = max((each for each in requests.end_s if not isnan(each)), default=0.0)
@@ -77,4 +89,5 @@ def run_of(core: FleetCore) -> FleetRun:
         slots=tuple(member.slots for member in core.roster.members),
         heads=tuple(core.roster.heads),
         replica_seconds=core.roster.seconds(end_s),
+        retries=retries,
     )

@@ -54,6 +54,7 @@ class Member:
         return self.replica.batcher.waiting_count
 
     def restart(self, now_s: float) -> None:
-        """A fresh server: nothing runs, nothing is cached."""
+        """A fresh server: nothing is there, nothing is cached."""
+        self.in_flight = 0
         self.replica = self._made()
         self.replica.wait(now_s)
