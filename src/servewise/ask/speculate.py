@@ -15,7 +15,8 @@ from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.plan.clock import clock_for
 from servewise.steptime.estimator import Estimator
-from servewise.steptime.shape import StepShape, add_chunk, decode_shape
+from servewise.steptime.shape import decode_shape
+from servewise.steptime.verification import verification_seconds
 from servewise.techniques.speculation import SpeculationRow, batched_rows, best_row, speculation_rows
 from servewise.version import __version__
 
@@ -147,15 +148,7 @@ def _by_models(
 
 def verification(clock: Estimator, batch: int, context: int) -> Callable[[int], float]:
     """Seconds of the target's pass over n tokens a sequence, the last at ``context``; one token is a plain step."""
-    plain = clock.seconds(decode_shape(batch, context, clock.window_tokens))
-
-    def seconds(tokens: int) -> float:
-        if tokens == 1:
-            return plain
-        shape = add_chunk(StepShape(), context - tokens, tokens, clock.window_tokens, times=batch)
-        return max(plain, clock.seconds(shape._replace(logit_rows=batch * tokens)))
-
-    return seconds
+    return lambda tokens: verification_seconds(clock, batch, tokens, batch * context)
 
 
 def _cost(clock: Estimator, small: Estimator, batch: int, context: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from servewise.batching.batch import Batch
 from servewise.modelspec.flops import pairs, windowed_pairs
-from servewise.steptime.shape import StepShape
+from servewise.steptime.shape import StepShape, add_verification
 
 
 def shape_of(batch: Batch, window_tokens: int | None) -> StepShape:
@@ -20,18 +20,12 @@ def shape_of(batch: Batch, window_tokens: int | None) -> StepShape:
     windowed, windowed_pair_count = context, pair_count
     if window_tokens is not None:
         windowed, windowed_pair_count = _windowed(batch, window_tokens)
-    return StepShape(
-        batch.decodes,
-        batch.context_tokens,
-        batch.windowed_tokens,
-        len(batch.chunks),
-        tokens,
-        context,
-        windowed,
-        pair_count,
-        windowed_pair_count,
-        batch.decodes + ends,
-    )
+    chunks = (len(batch.chunks), tokens, context, windowed, pair_count, windowed_pair_count)
+    if batch.drafted:
+        verified = 1 + batch.drafted
+        read = None if window_tokens is None else batch.windowed_tokens
+        return add_verification(StepShape(0, 0, 0, *chunks, ends), batch.decodes, verified, batch.context_tokens, read)
+    return StepShape(batch.decodes, batch.context_tokens, batch.windowed_tokens, *chunks, batch.decodes + ends)
 
 
 def _windowed(batch: Batch, window: int) -> tuple[int, int]:

@@ -67,3 +67,29 @@ def add_chunk(
         prefill_windowed_pairs=shape.prefill_windowed_pairs + times * windowed_pairs(computed_tokens, end, window),
         logit_rows=shape.logit_rows + times * ends_prompt,
     )
+
+
+def add_verification(
+    shape: StepShape, sequences: int, new_tokens: int, context_tokens: int, windowed_tokens: int | None = None
+) -> StepShape:
+    """``shape`` with ``sequences`` sequences that verify drafts: ``new_tokens`` = K + 1 tokens each.
+
+    ``context_tokens`` are their KV tokens summed, all new ones included, ``windowed_tokens`` the same with each
+    sequence's capped at the window (None: there is none). A verification is a prompt chunk whose every position's
+    logits are wanted: KV is read once for the K + 1 queries, and query i of n attends to all but the last n - i tokens,
+    so the pairs follow from the sums alone: n x context - sequences x n (n - 1) / 2. Within a window they are at most
+    n x ``windowed_tokens``, exact where all sequences are on one side of it. Source: Leviathan et al. 2023, section 3.1
+    (one parallel pass); vllm/v1/attention/backends/flash_attn.py runs both by one variable-length kernel (v0.11).
+    """
+    windowed = context_tokens if windowed_tokens is None else windowed_tokens
+    new = sequences * new_tokens
+    every_pair = new_tokens * context_tokens - new * (new_tokens - 1) // 2
+    return shape._replace(
+        prefill_sequences=shape.prefill_sequences + sequences,
+        prefill_tokens=shape.prefill_tokens + new,
+        prefill_context_tokens=shape.prefill_context_tokens + context_tokens,
+        prefill_windowed_tokens=shape.prefill_windowed_tokens + min(context_tokens, windowed + new),
+        prefill_pairs=shape.prefill_pairs + every_pair,
+        prefill_windowed_pairs=shape.prefill_windowed_pairs + min(every_pair, new_tokens * windowed),
+        logit_rows=shape.logit_rows + new,
+    )

@@ -12,11 +12,12 @@ from servewise.batching.speculative.tally import Tally
 class SpeculativeGroup(DecodeGroup):
     """No two steps are alike, so none is skipped; a step costs one pass over the members.
 
-    Blocks: a step is planned only where every member could keep all its drafts (vLLM's ``num_lookahead_tokens``,
-    vllm/v1/core/kv_cache_manager.py ``allocate_slots``, v0.11), though never beyond the tokens it will ever store; what
-    was not kept is given back. vLLM leaves such a block with its sequence, which fills it later: with K up to a block's
-    tokens that is at most one block a sequence, and the next step asks for it again here. ``below_window`` is by how
-    much ``windowed_tokens`` would grow with all drafts kept.
+    Blocks: a step is planned only where every member could keep all its drafts, and, where the drafter has a cache of
+    its own (``looks_ahead``), draft K more behind them: vLLM's ``num_lookahead_tokens`` on top of the K + 1 scheduled
+    (vllm/v1/core/kv_cache_manager.py ``allocate_slots``, v0.11). Never beyond the tokens that a member will ever store,
+    so that one alone always fits; vLLM stops at the longest context only. What was not kept is given back at the end of
+    the step. vLLM leaves those blocks with their sequence, which fills them later; since the next step asks for them
+    again here, as many sequences fit. ``below_window`` is by how much ``windowed_tokens`` would grow with all kept.
     """
 
     def __init__(
@@ -27,12 +28,13 @@ class SpeculativeGroup(DecodeGroup):
         window_tokens: int | None = None,
         draws: Draws,
         length: DraftLength,
+        looks_ahead: bool = True,
         tally: Tally | None = None,
     ) -> None:
         super().__init__(block_tokens, grows=grows, window_tokens=window_tokens)
         self.tally = tally or Tally()
         self.drafted = 0
-        self._draws, self._length = draws, length
+        self._draws, self._length, self._looks_ahead = draws, length, looks_ahead
         self._members: dict[int, tuple[Sequence, int]] = {}  # by joining: the member, and where its draws start
         self._gains: list[int] | None = None  # of the step to come, in the members' order
         self._by_count: list[int] = []
@@ -84,9 +86,10 @@ class SpeculativeGroup(DecodeGroup):
         return min(most, 1) if not self.grows or self.blocks_for_next() <= blocks else 0
 
     def blocks_for_next(self) -> int:
-        """New blocks that the next step may take: with every draft kept."""
+        """New blocks that the next step may take: every draft kept, and as many drafted behind them."""
         if self._next_blocks is None:
-            self._next_blocks = self._blocks([1 + self.drafted] * self.size)
+            ahead = 1 + self.drafted * (2 if self._looks_ahead else 1)
+            self._next_blocks = self._blocks([ahead] * self.size)
         return self._next_blocks
 
     def blocks_for(self, steps: int) -> int:

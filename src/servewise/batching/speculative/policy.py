@@ -23,6 +23,11 @@ class Groupable(Protocol):
         ...
 
     @property
+    def describe(self) -> str:
+        """The policy in words, for conditions."""
+        ...
+
+    @property
     def slots(self) -> int:
         """Sequences at once at most."""
         ...
@@ -44,19 +49,27 @@ class LengthMaker(Protocol):
 class Speculative:
     """``policy`` whose sequences draft by ``length`` and keep by ``acceptance`` as drawn from ``seed``.
 
-    ``tally``, where given, counts what is drafted and kept; it is for one run (``counted``).
+    ``looks_ahead``: the drafter has a KV cache, so blocks are reserved for the next drafts too.
+    ``words`` say how it speculates. ``tally``, where given, counts what is drafted and kept; it is for one run (``counted``).
     """
 
     policy: Groupable
     acceptance: Acceptance
     length: LengthMaker
     seed: int = 0
+    looks_ahead: bool = True
+    words: str = "speculating"
     tally: Tally | None = None
 
     @property
     def name(self) -> str:
         """The policy's own."""
         return self.policy.name
+
+    @property
+    def describe(self) -> str:
+        """The policy in words, and how it speculates."""
+        return f"{self.policy.describe}, {self.words}"
 
     @property
     def slots(self) -> int:
@@ -84,5 +97,6 @@ class Speculative:
             window_tokens=window_tokens,
             draws=Draws(self.acceptance, self.seed),
             length=self.length(),
+            looks_ahead=self.looks_ahead,
             tally=self.tally,
         )
