@@ -19,6 +19,7 @@ from servewise.simulate.fleet.timeline import STEP, WAKES, Event, Timeline
 from servewise.simulate.recorder import Recorder
 from servewise.simulate.replica import Replica
 from servewise.simulate.timed import TimedSequence
+from servewise.workload.request import Request
 
 ASK_EVERY = 512  # requests that end between two questions of ``until`` and two words to ``progress``
 Handler = Callable[[Event], None]
@@ -57,13 +58,13 @@ class FleetCore:
                 event = timeline.take()
                 handlers[event[1]](event)
             while source.next_s <= now_s:
-                self.route(TimedSequence(source.take()), now_s)
+                self.arrive(source.take(), now_s)
             self._plan_all(now_s)
             if self.ended_count >= tell_at:
                 tell_at = self.ended_count + ASK_EVERY
                 if self._told(until, progress):
                     break
-        self._abandon()
+        self.abandon()
         if progress is not None:
             progress(self.ended_count)
 
@@ -71,6 +72,10 @@ class FleetCore:
     def busy(self) -> bool:
         """Whether requests are there, or known to come."""
         return self.source.next_s < inf or bool(self.held) or any(each.in_flight for each in self.roster.members)
+
+    def arrive(self, request: Request, now_s: float) -> None:
+        """A client sends ``request``."""
+        self.route(TimedSequence(request), now_s)
 
     def route(self, sequence: TimedSequence, now_s: float) -> None:
         """Send ``sequence`` to the replica that the router chooses; hold it while none is up."""
@@ -184,7 +189,8 @@ class FleetCore:
             progress(self.ended_count)
         return until is not None and until(self.recorder.requests)
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
+        """The run is over: what is still there is recorded as unfinished."""
         for member in self.roster.members:
             member.replica.abandon()
         for sequence in self.held:

@@ -1,0 +1,1 @@
+"""Prefill on one pool of servers, decode on another, the KV cache moved over links between them."""
