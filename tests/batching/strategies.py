@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from servewise.batching.policies import Policy
+from servewise.batching.policies.llamacpp import LlamaCpp
 from servewise.batching.policies.sglang import Sglang
+from servewise.batching.policies.trtllm import TrtLlm
 from servewise.batching.policies.vllm import Vllm
 
 vllm = st.builds(
@@ -32,9 +34,38 @@ sglang = st.builds(
     disable_radix_cache=st.booleans(),
     disable_overlap_schedule=st.booleans(),
 )
-presets: st.SearchStrategy[Policy] = vllm | sglang
+trtllm = st.builds(
+    TrtLlm,
+    max_batch_size=st.integers(1, 8),
+    max_num_tokens=st.integers(20, 230),
+    capacity_scheduler_policy=st.sampled_from(["GUARANTEED_NO_EVICT", "MAX_UTILIZATION"]),
+    enable_chunked_prefill=st.booleans(),
+    context_chunking_policy=st.sampled_from(["FIRST_COME_FIRST_SERVED", "EQUAL_PROGRESS"]),
+    tokens_per_block=st.sampled_from([1, 16, 20]),
+    enable_block_reuse=st.booleans(),
+    disable_overlap_scheduler=st.booleans(),
+)
+llamacpp = st.builds(
+    LlamaCpp,
+    n_parallel=st.integers(1, 8),
+    n_batch=st.integers(8, 200),
+    cont_batching=st.booleans(),
+    kv_unified=st.booleans(),
+    cache_prompt=st.booleans(),
+)
+presets: st.SearchStrategy[Policy] = vllm | sglang | trtllm | llamacpp
 
 
 def budget_of(policy: Policy) -> int | None:
-    """New tokens that a step of a preset may compute; None: it is no preset."""
-    return policy.max_num_batched_tokens if isinstance(policy, Vllm) else None
+    """New tokens that a step of a preset may compute; None: it is no preset, or has no such limit."""
+    match policy:
+        case Vllm():
+            return policy.max_num_batched_tokens
+        case TrtLlm():
+            return policy.max_num_tokens
+        case LlamaCpp():
+            return policy.n_batch
+        case Sglang() if policy.chunked_prefill_size != -1:
+            return max(policy.chunked_prefill_size, policy.max_running_requests)
+        case _:
+            return None
