@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import inf, nextafter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
 from servewise.simulate.run import Run
 from servewise.simulate.settled import since
+from servewise.workload.conversations import Conversations
 from servewise.workload.sessions import SessionArrivals
 
 BACKLOG = 20_000  # requests at most
@@ -61,10 +63,12 @@ def run(
     experiment: Experiment, rates: Sequence[float], processes: int, progress: Progress | None
 ) -> tuple[dict[tuple[int, float], Row], list[Knee]]:
     """Every replicate of every row and knee, by as many processes as there are; then each put together."""
+    talks = isinstance(experiment.workload, Conversations)
     policies = range(len(experiment.clocks))
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
+    backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     with Workers(experiment, worthwhile(processes, simulated)) as workers:
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
@@ -75,10 +79,20 @@ def run(
                 progress(len(done), len(tasks))
     count = len(experiment.replicates)
     grouped = {row: done[index * count : (index + 1) * count] for index, row in enumerate(rows)}
-    return (
-        {row: _together(experiment.replicates, each) for row, each in grouped.items()},
-        [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies],
-    )
+    whole = {row: _together(experiment.replicates, each) for row, each in grouped.items()}
+    if talks:
+        return whole, [seen_knee({rate: whole[which, rate] for rate in rates}) for which in policies]
+    return whole, [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies]
+
+
+def seen_knee(rows: Mapping[float, Row]) -> Knee:
+    """The knee as far as the rows tell: from the highest rate that kept up to the lowest whose backlog grew.
+
+    A closed loop (its rate is 0) keeps up at the rate that it has.
+    """
+    grew = min((rate for rate, row in rows.items() if row.balance.verdict == "growing"), default=inf)
+    kept = max((rate or row.summary.requests_per_s for rate, row in rows.items() if rate < grew), default=0.0)
+    return Knee(nextafter(kept, inf) if kept else 0.0, grew)  # at ``kept`` itself it keeps up
 
 
 def replicates_of(seeds: int, *, bracketed: bool) -> tuple[Replicate, ...]:

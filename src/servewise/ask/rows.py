@@ -27,6 +27,9 @@ def simulated_row(policy: str, rate_per_s: float, summary: RunSummary, *, slots:
         "unfinished": summary.unfinished,
         "slots": slots,
         "requests_per_s": summary.requests_per_s,
+        "prompt_tokens": summary.prompt_tokens,
+        "cached_tokens": summary.cached_tokens,
+        "prefix_hit_rate": summary.prefix_hit_rate,
         "mean_phases": None if summary.phases is None else summary.phases.to_json(),
     } | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}
 
@@ -66,6 +69,7 @@ def measured_row(
             "prompt_tokens_mean": summary.prompt_tokens / summary.completed if summary.completed else None,
             "output_tokens_mean": summary.output_tokens / summary.completed if summary.completed else None,
             "cached_tokens": summary.cached_tokens,
+            "prefix_hit_rate": summary.prefix_hit_rate,
             "duration_s": summary.duration_s,
         }
         | {f"ci95_{name}": list(pair) for name, pair in summary.ci95.items()}

@@ -36,7 +36,8 @@ class RunSummary:
     ``goodput_per_s`` counts the requests that meet the SLO, None without one. ``failed`` holds the cancelled too.
     ``ci95`` has the intervals of the rates and the utilisation, by name. The token counts are of completed requests;
     ``tokens_per_event`` is how many a client got at once, None where the run was not seen from outside. ``phases``:
-    where the time went on average, None where only a client saw it.
+    where the time went on average, None where only a client saw it. ``prefix_hit_rate`` is the share of the prompt
+    tokens that a prefix cache had when the request was first admitted, None where nothing completed.
     """
 
     ttft: Percentiles
@@ -60,6 +61,11 @@ class RunSummary:
     ttft_from_sent: Percentiles = EMPTY
     phases: Phases | None = None
     ci95: Mapping[str, Interval] = field(default_factory=dict)
+
+    @property
+    def prefix_hit_rate(self) -> float | None:
+        """Cached over prompt tokens."""
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else None
 
 
 def summarise(

@@ -6,7 +6,7 @@ from servewise.report.reading import Row, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.tables.latency import latency_columns, policy, standing, throughput_columns
 from servewise.report.tables.phases import phases_table
-from servewise.report.wording import UNKNOWN, figure, rate
+from servewise.report.wording import UNKNOWN, figure, percent, rate
 
 _UNSTABLE = "* unstable: its latencies grow with the length of the run."
 
@@ -24,6 +24,7 @@ def _runs(result: Row) -> Table:
         Column("Rate/step" if unit_step else "Rate/s", lambda row: figure(row.get("rate_per_s"))),
         *latency_columns(unit_step=unit_step),
         *throughput_columns("step" if unit_step else "s"),
+        Column("Cached", lambda row: percent(row.get("prefix_hit_rate")), wide=not any(map(_cached, found))),
     )
     notes = [
         "Latencies in steps, rates per step." if unit_step else "",
@@ -37,6 +38,10 @@ def _runs(result: Row) -> Table:
         marks=standing,
         grouped=True,
     )
+
+
+def _cached(row: Row) -> bool:
+    return row.get("cached_tokens") not in (None, 0)
 
 
 def _knees(result: Row) -> Table:
