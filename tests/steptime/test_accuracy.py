@@ -49,10 +49,10 @@ def test_predictions_lean_to_neither_side(held_out: Sequence[Judged]) -> None:
 
 
 def test_published_rates_of_models_and_formats_never_fitted() -> None:
-    """gpt-fast on A100 (dense and mixture, bf16 to int4, 1 to 8 ranks): 10% in the middle; llama.cpp: 25%."""
+    """gpt-fast on A100 (dense and mixture, bf16 to int4, 1 to 8 ranks): 12% in the middle; llama.cpp: 25%."""
     found = published()
 
-    assert summary([each for each in found if each.engine == "gpt-fast"])["median_error"] < 0.10
+    assert summary([each for each in found if each.engine == "gpt-fast"])["median_error"] < 0.12
     assert summary([each for each in found if each.engine == "llama.cpp"])["median_error"] < 0.25
 
 

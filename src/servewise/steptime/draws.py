@@ -45,6 +45,7 @@ def drawn(found: Found, rng: Random) -> Coefficients:
         small=replace(
             known.small,
             layer_s=known.small.layer_s * slow.decode,
+            routed_layer_s=known.small.routed_layer_s * slow.decode,
             hidden_bytes=known.small.hidden_bytes * slow.prefill,
             width_bytes=known.small.width_bytes * slow.prefill,
         ),

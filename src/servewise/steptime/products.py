@@ -6,6 +6,7 @@ from servewise.deployment.deployment import Deployment
 from servewise.steptime.coefficients import Coefficients
 from servewise.steptime.floor import floor_of
 from servewise.steptime.gemms import Gemm, feed_forward_width, head_gemm, layer_gemms
+from servewise.steptime.kernels import extra_s
 from servewise.steptime.shape import StepShape
 from servewise.steptime.work import compute_formats
 
@@ -25,7 +26,7 @@ class Products:
         widths = sum(g.count * feed_forward_width(g.feed_forward, model.hidden_size) for g in model.layers)
         moved = small.hidden_bytes * model.hidden_size * model.layer_count
         moved += small.width_bytes * widths / deployment.parallelism.tensor
-        self._small_s = small.layer_s * model.layer_count + coefficients.step_overhead_s
+        self._small_s = small.layer_s * model.layer_count + extra_s(model, coefficients) + coefficients.step_overhead_s
         self._small_per_token = moved / self._bandwidth + floor_of(deployment).per_token_read
 
     def seconds(self, tokens: int) -> float:
