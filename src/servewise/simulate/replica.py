@@ -13,7 +13,6 @@ from math import inf, nan
 from typing import cast
 
 from servewise.batching.batch import Batch, Batcher
-from servewise.batching.sequence import Sequence
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED
 from servewise.simulate.decoderun import decode_run
 from servewise.simulate.recorder import Recorder
@@ -138,6 +137,27 @@ class Replica:
                 record(each, now_s, COMPLETED, self)
         return ended
 
+    @property
+    def joinable(self) -> bool:
+        """Whether a sequence that comes now could join at the end of the step under way, or nothing is under way."""
+        return self._batch is None or self._batch.open
+
+    def pace(self) -> tuple[int, list[Line]]:
+        """The steps under way, and what each takes: the largest of lines over the number of the step, from 0 on."""
+        batch, steps = cast("Batch", self._batch), self._steps
+        if batch.chunks or batch.moved_tokens or batch.drafted:
+            return 1, [Line(self._spent_s, 0.0)]
+        reads, growth = (batch.context_tokens, batch.active), (batch.windowed_tokens, batch.windowed_growth)
+        return steps, [
+            Line(base + each * reads[0] + windowed * growth[0], each * reads[1] + windowed * growth[1])
+            for base, each, windowed in self._lines[batch.decodes]
+        ]
+
+    def keep_pace(self, steps: int, spent_s: float) -> None:
+        """The steps under way are ``steps`` and take ``spent_s`` [s]: others, with whom it keeps step, are slower."""
+        self._steps, self._spent_s = steps, spent_s
+        self.due_s = self.now_s + spent_s
+
     def halt(self, at_s: float) -> bool:
         """The server dies at ``at_s``: whole steps that ended by then are left to ``finish``; False: there are none."""
         whole = self._whole_steps(at_s)
@@ -183,7 +203,7 @@ class Replica:
     @staticmethod
     def _change_places(batch: Batch, start_s: float) -> None:
         for sequence in batch.preempted:
-            _leave(cast("TimedSequence", sequence), start_s)
+            leave(cast("TimedSequence", sequence), start_s)
         for sequence in batch.admitted:
             _enter(cast("TimedSequence", sequence), start_s)
 
@@ -197,8 +217,8 @@ def _enter(sequence: TimedSequence, now_s: float) -> None:
         sequence.prefill_from_s = now_s
 
 
-def _leave(sequence: Sequence, now_s: float) -> None:
-    assert isinstance(sequence, TimedSequence)
+def leave(sequence: TimedSequence, now_s: float) -> None:
+    """``sequence`` is preempted at ``now_s``."""
     sequence.left_s = now_s
     if sequence.prefill_from_s is not UNSET:
         sequence.prefill_s += now_s - sequence.prefill_from_s

@@ -83,7 +83,7 @@ def test_a_surge_by_hand() -> None:
 
 
 def test_a_start_that_is_no_longer_wanted_is_cancelled() -> None:
-    """Ordered at 10 s with 60 s to start; at 50 s, before they come, what is left wants one replica: they never come."""
+    """Ordered at 10 s with 60 s to start; at 50 s, before they come, one replica is enough: they never come."""
     settings = Autoscale(target=1.0, interval_s=10.0, startup_s=60.0, settle_s=0.0, most=3)
     found = run(settings)
 
@@ -92,7 +92,7 @@ def test_a_start_that_is_no_longer_wanted_is_cancelled() -> None:
 
 
 def test_one_that_leaves_ends_its_requests_first() -> None:
-    """Replica 1, idle, gets 60 tokens at 41 s. At 80 s that is all there is, one replica is wanted: it goes at 101 s."""
+    """Replica 1, idle, gets 60 tokens at 41 s. At 80 s that is all there is, one is wanted: it goes at 101 s."""
     settings = Autoscale(target=1.0, interval_s=10.0, startup_s=5.0, settle_s=0.0, most=2)
     found = run(settings, Request(6, 41.0, 10, 60))
     drained = [head.at_s for head in found.heads if head.draining]

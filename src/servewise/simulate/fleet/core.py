@@ -17,7 +17,6 @@ from servewise.simulate.fleet.roster import Roster
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.timeline import STEP, WAKES, Event, Timeline
 from servewise.simulate.recorder import Recorder
-from servewise.simulate.replica import Replica
 from servewise.simulate.timed import TimedSequence
 from servewise.workload.request import Request
 
@@ -28,17 +27,18 @@ Handler = Callable[[Event], None]
 class FleetCore:
     """One run in progress. What beside steps can happen comes from parts that put their handlers in ``handlers``.
 
-    ``held`` are requests that came while no replica was up; ``under_way`` the steps that run.
+    ``held`` are requests that came while no replica was up; ``under_way`` the steps that run; ``touched`` the members
+    to which something happened since they last planned.
     """
 
     def __init__(self, source: Arrivals, roster: Roster, router: Router, recorder: Recorder) -> None:
         self.source, self.roster, self.router, self.recorder = source, roster, router, recorder
         self.timeline = Timeline()
-        self.handlers: dict[int, Handler] = {STEP: self._step, WAKES: self._wake}
+        self.handlers: dict[int, Handler] = {STEP: self.step, WAKES: self.wake}
         self.held: deque[TimedSequence] = deque()
         self.under_way = 0
         self.ended_count = 0
-        self._touched: list[Member] = []
+        self.touched: list[Member] = []
 
     def run(
         self,
@@ -59,7 +59,7 @@ class FleetCore:
                 handlers[event[1]](event)
             while source.next_s <= now_s:
                 self.arrive(source.take(), now_s)
-            self._plan_all(now_s)
+            self.plan(now_s)
             if self.ended_count >= tell_at:
                 tell_at = self.ended_count + ASK_EVERY
                 if self._told(until, progress):
@@ -87,35 +87,43 @@ class FleetCore:
 
     def deliver(self, member: Member, sequence: TimedSequence, now_s: float) -> None:
         """``sequence`` reaches ``member``: a jump that it could join ends with the first step at or after."""
-        replica = member.replica
-        if replica.running:
-            self._interrupt(member, replica, now_s)
-        else:
-            self._touched.append(member)
-        if replica.add(sequence, now_s):
+        self.reach(member, now_s)
+        if member.replica.add(sequence, now_s):
             member.in_flight += 1
         else:
             self.source.ended(sequence.serial, now_s)
             self.ended_count += 1
 
-    def _interrupt(self, member: Member, replica: Replica, now_s: float) -> None:
-        if member.is_cut:
-            return
-        due_s = replica.due_s
-        replica.cut(now_s)
-        while replica.due_s < now_s:  # by rounding: that step ended before, and another runs
-            self.finish(member)
-            self._begin(member, replica)
+    def reach(self, member: Member, now_s: float) -> None:
+        """Something comes to ``member`` now: what runs there may have to end sooner, or it may begin."""
+        replica = member.replica
+        if replica.running and not member.is_cut:
+            due_s, member.is_cut = replica.due_s, True
             replica.cut(now_s)
-        member.is_cut = True
-        if replica.due_s != due_s:
+            if replica.due_s < now_s:
+                self._catch_up(member, now_s)
+            elif replica.due_s != due_s:
+                self._due(member, replica.due_s)
+        if not replica.running:
+            self.touched.append(member)
+
+    def _catch_up(self, member: Member, now_s: float) -> None:
+        """By rounding a step ended just before ``now_s``: it ends first, and others run until one ends later."""
+        replica = member.replica
+        while replica.due_s < now_s:
+            self.finish(member)
+            self._begin(member)
+            replica.cut(now_s)
+        if replica.running:
+            member.is_cut = True
             self._due(member, replica.due_s)
 
-    def _step(self, event: Event) -> None:
+    def step(self, event: Event) -> None:
+        """A step ends, unless the entry is stale."""
         member: Member = event[4]
         if event[3] == member.version:
             self.finish(member)
-            self._touched.append(member)
+            self.touched.append(member)
 
     def finish(self, member: Member) -> None:
         """The step under way at ``member`` ends."""
@@ -146,29 +154,35 @@ class FleetCore:
         while self.held:
             self.route(self.held.popleft(), now_s)
 
-    def _wake(self, event: Event) -> None:
+    def wake(self, event: Event) -> None:
+        """A policy's own hour."""
         member: Member = event[4]
         if event[3] == member.version:
-            self._touched.append(member)
+            self.touched.append(member)
 
-    def _plan_all(self, now_s: float) -> None:
-        for member in self._touched:
-            replica = member.replica
-            if not replica.running and member.state in (UP, DRAINING):
-                replica.wait(now_s)
-                self._begin(member, replica)
-        self._touched.clear()
+    def plan(self, now_s: float) -> None:
+        """Whoever was touched and is idle begins."""
+        for member in self.touched:
+            if not member.replica.running and member.state in (UP, DRAINING):
+                member.replica.wait(now_s)
+                self._begin(member)
+        self.touched.clear()
 
-    def _begin(self, member: Member, replica: Replica) -> None:
+    def _begin(self, member: Member) -> None:
+        if self.begins(member):
+            self._due(member, member.replica.due_s)
+
+    def begins(self, member: Member) -> bool:
+        """Whether ``member`` has a step to run; it is under way then. If not, it wakes at its policy's hour."""
         member.is_cut = False
-        if replica.begin():
+        if member.replica.begin():
             self.under_way += 1
-            self._due(member, replica.due_s)
-            return
-        wake_s = replica.batcher.wake_s()
+            return True
+        wake_s = member.replica.batcher.wake_s()
         if wake_s < inf:
             member.version += 1
             self.timeline.add(wake_s, WAKES, member.number, member.version, member)
+        return False
 
     def _due(self, member: Member, due_s: float) -> None:
         member.version = version = member.version + 1
@@ -180,8 +194,8 @@ class FleetCore:
             batcher = member.replica.batcher
             if member.waiting and batcher.wake_s() == inf:
                 batcher.close()
-                self._touched.append(member)
-        self._plan_all(now_s)
+                self.touched.append(member)
+        self.plan(now_s)
 
     def _told(self, until: Callable[[RequestColumns], bool] | None, progress: Callable[[int], None] | None) -> bool:
         self.recorder.flush_if_large()

@@ -13,6 +13,7 @@ from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.core import FleetCore
 from servewise.simulate.fleet.failing import Failing
 from servewise.simulate.fleet.kind import ReplicaKind
+from servewise.simulate.fleet.lockstep import LockstepCore
 from servewise.simulate.fleet.member import UP, Member
 from servewise.simulate.fleet.outage import Outage
 from servewise.simulate.fleet.roster import Head, Roster
@@ -47,6 +48,7 @@ def simulate_fleet(
     outages: Sequence[Outage] = (),
     on_failure: str = "retry",
     autoscale: Autoscale | None = None,
+    lockstep: bool = False,
     until: Callable[[RequestColumns], bool] | None = None,
     progress: Callable[[int], None] | None = None,
     longest_jump: int | None = None,
@@ -55,13 +57,15 @@ def simulate_fleet(
     """Run ``requests`` through replicas of ``kinds``, each sent where ``router`` says when it arrives.
 
     ``outages`` and what ``on_failure`` does to requests: see ``Failing``. ``autoscale``: ``kinds`` are the first
-    replicas, further ones are like the first of them. ``until``, ``progress``, ``longest_jump`` and ``watch`` as in
-    ``simulate``.
+    replicas, further ones are like the first of them. ``lockstep``: all steps last as long as the slowest replica's
+    (see ``LockstepCore``). ``until``, ``progress``, ``longest_jump`` and ``watch`` as in ``simulate``.
 
     Raises InputError for requests out of order, a fleet without replicas, and failures of replicas that there are not.
     """
     if not kinds:
         raise InputError("a fleet has at least one replica", where="replicas")
+    if lockstep and (outages or autoscale):
+        raise InputError("ranks in lockstep fail and start together", where="lockstep", hint="leave one of them out")
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
     recorder = Recorder()
 
@@ -69,7 +73,7 @@ def simulate_fleet(
         return Member(number, kind, recorder, longest_jump=longest_jump, watch=watch, ordered_s=now_s)
 
     roster = Roster(made)
-    core = FleetCore(source, roster, router, recorder)
+    core = (LockstepCore if lockstep else FleetCore)(source, roster, router, recorder)
     for kind in kinds:
         roster.become(roster.order(kind, 0.0), UP, 0.0)
     failing = Failing(core, outages, on_failure)
