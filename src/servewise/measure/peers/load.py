@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from servewise.errors import InputError
-from servewise.measure.peers import aiperf, guidellm, llama_benchy, vllm
+from servewise.measure.peers import aiperf, engine_times, guidellm, llama_benchy, vllm
 from servewise.measure.peers.found import PeerRun
 
 LARGEST_BYTES = 2**29
-KNOWN = "vLLM bench serve, GuideLLM, AIPerf (profile_export.jsonl or profile_export_aiperf.json), llama-benchy"
+KNOWN = (
+    "vLLM bench serve, GuideLLM, AIPerf (profile_export.jsonl or profile_export_aiperf.json), llama-benchy, "
+    "requests with the times of vLLM's engine (JSONL or CSV)"
+)
 
 
 def read_results(path: Path) -> tuple[PeerRun, ...]:
@@ -39,6 +43,7 @@ _READERS: tuple[tuple[Callable[[object], bool], Callable[[list[Any], str], tuple
     (llama_benchy.is_llama_benchy, _only(llama_benchy.read)),
     (aiperf.is_record, aiperf.read_records),
     (aiperf.is_summary, _only(aiperf.read_summary)),
+    (engine_times.is_request, engine_times.read),
 )
 
 
@@ -53,12 +58,29 @@ def _documents(path: Path) -> list[Any]:
         raise InputError(f"cannot be read ({error.strerror or error})", where=where) from error
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", where=where, hint=f"known results: {KNOWN}") from error
+    if path.suffix == ".csv":
+        return _table(text, where)
     try:
         return [json.loads(text)]
     except RecursionError as error:
         raise InputError("is nested too deeply", where=where) from error
     except ValueError:
         return _lines(text, where)
+
+
+def _table(text: str, where: str) -> list[Any]:
+    """The rows of a CSV file, numbers as numbers."""
+    try:
+        return [{name: _value(value) for name, value in row.items()} for row in csv.DictReader(text.splitlines())]
+    except csv.Error as error:
+        raise InputError(f"is no CSV ({error})", where=where, hint=f"known results: {KNOWN}") from error
+
+
+def _value(text: object) -> object:
+    try:
+        return float(text)  # type: ignore[arg-type]  # what is no text is no number either
+    except (TypeError, ValueError):
+        return text
 
 
 def _lines(text: str, where: str) -> list[Any]:

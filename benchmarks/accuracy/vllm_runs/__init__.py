@@ -1,0 +1,1 @@
+"""Real vLLM servers' runs, simulated request by request."""
