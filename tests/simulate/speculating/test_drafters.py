@@ -8,7 +8,7 @@ from servewise.ask.deploying import deploy
 from servewise.batching.batch import Batch, Chunk
 from servewise.batching.sequence import Sequence
 from servewise.simulate.shapes import shape_of
-from servewise.simulate.speculating.drafters import DraftModel, Heads, Ngram
+from servewise.simulate.speculating.drafters import DraftModel, Heads, HostTime, Ngram
 from servewise.simulate.speculating.one_layer import EAGLE3_VOCABULARY, eagle, medusa_head, multi_token_prediction
 from servewise.steptime.ideal import IdealRoofline, two_term
 from servewise.steptime.shape import StepShape, add_chunk, add_verification
@@ -28,7 +28,7 @@ def test_a_draft_model_runs_a_step_a_token() -> None:
     """Two sequences of 500 KV tokens each: 1 ms + 1 ms a step, five steps for five tokens."""
     model = DraftModel(draft())
 
-    assert model.step_s(2, 1000) == pytest.approx(2e-3)
+    assert model.round_s(1, 2, 1000) == pytest.approx(2e-3)
     assert model.seconds(step(2, 1000, drafted=5)) == pytest.approx(10e-3)
     assert model.seconds(step(2, 1000)) == 0.0
 
@@ -47,6 +47,15 @@ def test_a_lookup_takes_no_accelerator_time_and_heads_take_one_pass_each() -> No
     """An n-gram costs nothing; three heads cost three times one head's weights, whatever the context."""
     assert Ngram().seconds(step(8, 10_000, drafted=4)) == 0.0
     assert Heads(draft()).seconds(step(8, 10_000, drafted=3)) == pytest.approx(3e-3)
+
+
+def test_the_hosts_time_comes_on_top() -> None:
+    """0.5 ms a pass and 0.1 ms a sequence: five passes for two sequences are 2.7 ms more, a lookup's one 0.7 ms."""
+    host = HostTime(pass_s=0.5e-3, sequence_s=0.1e-3)
+
+    assert DraftModel(draft(), host=host).seconds(step(2, 1000, drafted=5)) == pytest.approx(12.7e-3)
+    assert Ngram(host=host).seconds(step(2, 1000, drafted=5)) == pytest.approx(0.7e-3)
+    assert Ngram(host=host).seconds(step(2, 1000)) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,33 @@ class Drafter(Protocol):
         """Whether it has a KV cache, for which blocks are reserved ahead."""
         ...
 
-    def step_s(self, sequences: int, context_tokens: int) -> float:
-        """One drafted token of each sequence; ``context_tokens`` are the KV tokens of all [s]."""
+    def round_s(self, k: int, sequences: int, context_tokens: int) -> float:
+        """``k`` tokens of each sequence [s]; ``context_tokens`` are the KV tokens of all. 0 s where ``k`` is 0."""
         ...
 
     def seconds(self, batch: Batch) -> float:
         """All that it does for the step that ``batch`` describes [s]."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """What an engine's own code takes to speculate, which no kernel hides [s].
+
+    ``pass_s`` for each pass of the draft (inputs prepared, kernels launched one by one), ``sequence_s`` for each
+    sequence that verifies (drafts scheduled, tokens rejected, on the host). 0 is an engine that overlaps both.
+    ``benchmarks.accuracy.speculation_in_the_loop`` fits them to published speed-ups.
+    """
+
+    pass_s: float = 0.0
+    sequence_s: float = 0.0
+
+    def seconds(self, passes: int, sequences: int) -> float:
+        """``passes`` passes and so many sequences [s]."""
+        return passes * self.pass_s + sequences * self.sequence_s
+
+
+HIDDEN = HostTime()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +64,54 @@ class DraftModel:
     The first pass takes the prompt chunks of the step too, so that its cache keeps up (vLLM v1/spec_decode/eagle.py
     ``propose``, v0.11: one pass over all scheduled tokens, then K - 1 over one a sequence). EAGLE's one layer and a
     checkpoint's multi-token prediction layer are such models (``one_layer``). Left out: the first pass recomputes the
-    tokens that the target accepted (a few rows more), sampling between the passes.
+    tokens that the target accepted (a few rows more), sampling between the passes, and that a draft which paused while
+    the load was high has to catch up.
     """
 
     estimator: Estimator
     name: str = "draft model"
+    host: HostTime = HIDDEN
 
     caches = True
 
-    def step_s(self, sequences: int, context_tokens: int) -> float:
-        """A decode step of the draft [s]."""
-        return self.estimator.seconds(plain(sequences, context_tokens, self.estimator.window_tokens))
+    def round_s(self, k: int, sequences: int, context_tokens: int) -> float:
+        """K decode steps of the draft [s]."""
+        return k * self._step_s(sequences, context_tokens) + self.host.seconds(k, sequences) if k else 0.0
 
     def seconds(self, batch: Batch) -> float:
         """K decode steps, the first with the step's prompt chunks; without drafts the chunks alone [s]."""
         passes = batch.drafted
         if not batch.chunks:
-            return passes * self.step_s(batch.decodes, batch.context_tokens) if passes else 0.0
+            return self.round_s(passes, batch.decodes, batch.context_tokens)
         rows = batch if passes else batch._replace(decodes=0, context_tokens=0, windowed_tokens=0)
         first_s = self.estimator.seconds(shape_of(rows._replace(drafted=0), self.estimator.window_tokens))
-        return first_s + max(0, passes - 1) * self.step_s(batch.decodes, batch.context_tokens)
+        if not passes:
+            return first_s
+        more_s = (passes - 1) * self._step_s(batch.decodes, batch.context_tokens)
+        return first_s + more_s + self.host.seconds(passes, batch.decodes)
+
+    def _step_s(self, sequences: int, context_tokens: int) -> float:
+        window = self.estimator.window_tokens
+        windowed = context_tokens if window is None else min(context_tokens, sequences * window)
+        return self.estimator.seconds(StepShape(sequences, context_tokens, windowed, logit_rows=sequences))
 
 
 @dataclass(frozen=True, slots=True)
 class Ngram:
-    """A lookup of the last tokens in the sequence itself, on the host: no accelerator time.
-
-    vLLM's took under 0.1 ms a sequence in v0.11 (v1/spec_decode/ngram_proposer.py, compiled by Numba); it is left out.
-    """
+    """A lookup of the last tokens in the sequence itself, on the host: no accelerator time."""
 
     name: str = "n-gram"
+    host: HostTime = HIDDEN
 
     caches = False
 
-    def step_s(self, sequences: int, context_tokens: int) -> float:  # noqa: ARG002 - the seam of all drafters
-        """0 s."""
-        return 0.0
+    def round_s(self, k: int, sequences: int, context_tokens: int) -> float:  # noqa: ARG002 - the seam of all drafters
+        """The host's time alone [s]."""
+        return self.host.seconds(1, sequences) if k else 0.0
 
-    def seconds(self, batch: Batch) -> float:  # noqa: ARG002
-        """0 s."""
-        return 0.0
+    def seconds(self, batch: Batch) -> float:
+        """The same [s]; prompts need no drafter."""
+        return self.round_s(batch.drafted, batch.decodes, batch.context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +123,17 @@ class Heads:
 
     estimator: Estimator
     name: str = "heads"
+    host: HostTime = HIDDEN
 
     caches = False
 
-    def step_s(self, sequences: int, context_tokens: int) -> float:  # noqa: ARG002
-        """One head's products [s]."""
-        return self.estimator.seconds(StepShape(decode_sequences=sequences, logit_rows=sequences))
+    def round_s(self, k: int, sequences: int, context_tokens: int) -> float:  # noqa: ARG002
+        """K heads' products [s]."""
+        if not k:
+            return 0.0
+        one_s = self.estimator.seconds(StepShape(decode_sequences=sequences, logit_rows=sequences))
+        return k * one_s + self.host.seconds(1, sequences)
 
     def seconds(self, batch: Batch) -> float:
-        """K heads [s]."""
-        return batch.drafted * self.step_s(batch.decodes, 0) if batch.drafted else 0.0
-
-
-def plain(sequences: int, context_tokens: int, window_tokens: int | None) -> StepShape:
-    """A decode step of ``sequences`` sequences with that many KV tokens in all."""
-    windowed = context_tokens if window_tokens is None else min(context_tokens, sequences * window_tokens)
-    return StepShape(sequences, context_tokens, windowed, logit_rows=sequences)
+        """The same [s]; prompts need no heads."""
+        return self.round_s(batch.drafted, batch.decodes, batch.context_tokens)

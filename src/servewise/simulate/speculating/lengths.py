@@ -24,11 +24,11 @@ def length_rows(
     ``chances``: the conditional acceptance of each position. See ``techniques.speculation.batched_speedup``.
     """
     step_s = verification_seconds(target, sequences, 1, context_tokens)
-    draft_step_s = drafter.step_s(sequences, context_tokens)
     rows = []
     for k in range(len(chances) + 1):
         verify_s = verification_seconds(target, sequences, k + 1, context_tokens + sequences * k)
         tokens = tokens_by_position(chances[:k])
+        draft_step_s = drafter.round_s(k, sequences, context_tokens) / max(k, 1)
         gain = batched_speedup(tokens, k, step_s=step_s, draft_step_s=draft_step_s, verify_s=verify_s)
         rows.append(SpeculationRow(k, tokens, gain))
     return rows
