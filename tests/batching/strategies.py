@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from servewise.batching.policies import Policy
-from servewise.batching.policies.llamacpp import LlamaCpp
-from servewise.batching.policies.sglang import Sglang
-from servewise.batching.policies.trtllm import TrtLlm
-from servewise.batching.policies.vllm import Vllm
+from servewise.batching.policies import LlamaCpp, Policy, Sglang, TrtLlm, Vllm
 
 vllm = st.builds(
     Vllm,

@@ -20,6 +20,9 @@ continuous = st.builds(
     chunked_prefill=st.booleans(),
     reserve_output=st.booleans(),
     prefix_cache=st.booleans(),
+    order=st.sampled_from(["fcfs", "fcfs", "priority", "shortest_prompt", "shortest_output"]),
+    watermark=st.sampled_from([0.0, 0.0, 0.2]),
+    swap_blocks=st.sampled_from([0, 0, 10]),
 )
 policies = (
     continuous
