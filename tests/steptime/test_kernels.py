@@ -31,7 +31,7 @@ def _deployment(model: str, tensor: int = 1, *, graphs: bool = True, accelerator
 
 def _extra(model: str) -> float:
     where = _deployment(model, 8)
-    return extra_s(where.model, coefficients_for(where).coefficients)
+    return extra_s(where, coefficients_for(where).coefficients)
 
 
 def test_dense_layers_have_none() -> None:
@@ -44,6 +44,16 @@ def test_a_routed_layer_adds_what_the_fused_kernels_take_beside_their_products()
     layers = load_model("qwen3-30b-a3b").layer_count
 
     assert 20e-6 < _extra("qwen3-30b-a3b") / layers < 30e-6
+
+
+def test_llamacpp_launches_more_and_most_with_quantised_weights() -> None:
+    """Its unfused graph adds some 25 us a layer, quantising the products' inputs another 15."""
+    half = replace(_deployment("llama-3-8b"), engine="llamacpp")
+    both = (half, replace(half, weights=FORMATS["int4"]))
+    plain, quantised = (extra_s(each, coefficients_for(each).coefficients) / 32 for each in both)
+
+    assert 20e-6 < plain < 30e-6
+    assert 10e-6 < quantised - plain < 20e-6
 
 
 def test_latents_and_shared_experts_come_on_top() -> None:

@@ -26,7 +26,8 @@ class Products:
         widths = sum(g.count * feed_forward_width(g.feed_forward, model.hidden_size) for g in model.layers)
         moved = small.hidden_bytes * model.hidden_size * model.layer_count
         moved += small.width_bytes * widths / deployment.parallelism.tensor
-        self._small_s = small.layer_s * model.layer_count + extra_s(model, coefficients) + coefficients.step_overhead_s
+        launches = small.layer_s * model.layer_count + extra_s(deployment, coefficients)
+        self._small_s = launches + coefficients.step_overhead_s
         self._small_per_token = moved / self._bandwidth + floor_of(deployment).per_token_read
 
     def seconds(self, tokens: int) -> float:
