@@ -31,8 +31,8 @@ def found(pool: BlockPool, hashes: tuple[int, ...]) -> int:
 def test_vllm_frees_a_request_from_its_tail() -> None:
     """vLLM: blocks are freed in reverse order to the queue's end and taken from its front.
 
-    vllm/v1/core/block_pool.py (``free_blocks``, "the first block will be evicted first", @c59cb794): A's blocks 1 2 3 queue as 3 2 1,
-    then B's 4 5 as 5 4. Three fresh blocks of eight are left; a request of six takes them, then 3, 2, 1.
+    vllm/v1/core/block_pool.py (``free_blocks``: "the first block will be evicted first", @c59cb794): A's blocks 1 2 3
+    queue as 3 2 1, then B's 4 5 as 5 4. Three fresh blocks of eight are left; they go first, then 3, 2, 1, 5, 4.
     """
     pool = BlockPool(8, 16, 16)
     served(pool, 0, 48, 1, (1, 2, 3))
