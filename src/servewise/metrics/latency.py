@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
+from servewise.records.selection import steps_by_replica
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -149,10 +150,19 @@ def itl_of_steps(steps: StepColumns) -> tuple[Floats, Floats]:
     """Gaps between tokens [s] and how many tokens came after each, from the steps, in order of time.
 
     A decode step of d sequences gives d gaps of its own length (steps in one row count at their mean). A prefill
-    without decode, between two decode steps, holds up those that were decoding: their next gap runs from the end of
-    the last decode step. A sequence that got its first token in such a prefill waits from that prefill's end.
+    without decode, between two decode steps of its replica, holds up those that were decoding: their next gap runs
+    from the end of the last decode step. A sequence that got its first token in such a prefill waits from its end.
     Left out: the longer gap of a preempted sequence. Where ``active`` was not recorded no stall is known.
     """
+    parts = [(places, *_gaps(part)) for places, part in steps_by_replica(steps)]
+    after = np.concatenate([places[rows] for places, rows, _, _ in parts])
+    order = np.argsort(after, kind="stable")
+    values, weights = (np.concatenate([part[which] for part in parts]) for which in (2, 3))
+    return values[order], weights[order]
+
+
+def _gaps(steps: StepColumns) -> tuple[Ints, Floats, Floats]:
+    """Of one replica: the row that ends each gap, the gap, and how many tokens came after it."""
     decode = ints(steps.decode_sequences)
     rows = np.flatnonzero(decode > 0)
     mean_s = floats(steps.seconds) / ints(steps.steps)
@@ -160,9 +170,7 @@ def itl_of_steps(steps: StepColumns) -> tuple[Floats, Floats]:
     stalls = _stalls(steps, decode, rows, mean_s)
     np.subtract.at(plain, stalls[0], stalls[2])
     after = np.concatenate((rows, stalls[0]))
-    order = np.argsort(after, kind="stable")
-    values, weights = np.concatenate((mean_s[rows], stalls[1])), np.concatenate((plain[rows], stalls[2]))
-    return values[order], weights[order]
+    return after, np.concatenate((mean_s[rows], stalls[1])), np.concatenate((plain[rows], stalls[2]))
 
 
 def _stalls(steps: StepColumns, decode: Ints, rows: Ints, mean_s: Floats) -> tuple[Ints, Floats, Floats]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from servewise.records.columns import RequestColumns, TokenTimes
+from servewise.records.columns import RequestColumns, StepColumns, TokenTimes
 
 PLAIN = (
     "id",
@@ -60,6 +61,26 @@ def joined(parts: Sequence[RequestColumns]) -> RequestColumns:
 def recorded(requests: RequestColumns) -> tuple[str, ...]:
     """Those of the optional columns that this run recorded."""
     return tuple(name for name in PHASES if len(getattr(requests, name)) == len(requests))
+
+
+def steps_by_replica(steps: StepColumns) -> list[tuple[NDArray[np.int64], StepColumns]]:
+    """The steps of each replica, by its number, with the places of their rows; one part where none is named."""
+    if len(steps.replica) != len(steps) or not len(steps):
+        return [(np.arange(len(steps)), steps)]
+    numbers = np.frombuffer(steps.replica, np.int64)
+    found = np.unique(numbers)
+    if len(found) == 1:
+        return [(np.arange(len(steps)), steps)]
+    return [(places := np.flatnonzero(numbers == number), _picked_steps(steps, places)) for number in found]
+
+
+def _picked_steps(steps: StepColumns, places: NDArray[np.int64]) -> StepColumns:
+    found = StepColumns()
+    for each in fields(StepColumns):
+        column = getattr(steps, each.name)
+        if len(column) == len(steps):
+            setattr(found, each.name, _picked(column, places))
+    return found
 
 
 def _picked(column: array[Any], places: NDArray[np.int64]) -> array[Any]:

@@ -28,16 +28,21 @@ from servewise.workload.request import Request
 class FleetRun:
     """What a run wrote. ``slots`` are each replica's, by number; the records name the replica that ended a request.
 
-    ``heads`` are the counts of replicas at each change; ``replica_seconds`` what is paid for, from each one's order to
-    its going or the last end; ``retries`` how often a request, by id, was sent anew after a failure.
+    ``heads`` are the counts of replicas at each change; ``paid_s`` for how long each, by number, is paid, from its
+    order to its going or the last end [s]; ``retries`` how often a request, by id, was sent anew after a failure.
     """
 
     requests: RequestColumns
     steps: StepColumns
     slots: tuple[int, ...]
     heads: tuple[Head, ...]
-    replica_seconds: float
+    paid_s: tuple[float, ...]
     retries: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def replica_seconds(self) -> float:
+        """What is paid for in all [s]."""
+        return sum(self.paid_s)
 
 
 def simulate_fleet(
@@ -92,6 +97,6 @@ def run_of(core: FleetCore, retries: Mapping[int, int]) -> FleetRun:
         steps=core.recorder.steps,
         slots=tuple(member.slots for member in core.roster.members),
         heads=tuple(core.roster.heads),
-        replica_seconds=core.roster.seconds(end_s),
+        paid_s=core.roster.paid_s(end_s),
         retries=retries,
     )

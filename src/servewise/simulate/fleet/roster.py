@@ -53,6 +53,6 @@ class Roster:
             self.heads.pop()
         self.heads.append(Head(now_s, counts[UP], counts[STARTING], counts[DRAINING], counts[DOWN]))
 
-    def seconds(self, until_s: float) -> float:
-        """Replica-seconds paid for up to ``until_s``: of each from its order to its going."""
-        return sum(max(0.0, min(each.gone_s, until_s) - each.ordered_s) for each in self.members)
+    def paid_s(self, until_s: float) -> tuple[float, ...]:
+        """For how long each is paid up to ``until_s`` [s], by number: from its order to its going."""
+        return tuple(max(0.0, min(each.gone_s, until_s) - each.ordered_s) for each in self.members)
