@@ -135,3 +135,12 @@ def test_ranks_gather_logits() -> None:
 
     assert many - few == pytest.approx(known.coefficients.all_reduce_s(2, 128 * 151_936))
     assert alone == 0.0
+
+
+def test_expert_parallel_replicas_exchange_all_their_tokens() -> None:
+    """Two replicas that share experts gather and scatter 2 x 100 tokens of 2,048 values a layer, 48 layers."""
+    known = calibrated_roofline(deploy("qwen3-30b-a3b", "rtx-pro-6000-server", count=2, tp=1, ep=True))
+    found = known.step(decode_shape(100, 100)._replace(logit_rows=0)).communication_s
+
+    assert found == pytest.approx(48 * known.coefficients.all_reduce_s(2, 2 * 100 * 2048 * 2))
+    assert STAGED in {each.code for each in known.caveats}

@@ -63,7 +63,8 @@ def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Fo
     caveats += [each for each in (missing, absent, _beyond_llama(deployment.model)) if each]
     spreads += [products.spread, kernels.spread][: 1 if products is kernels else 2]
     curves = table.cards.curves(accelerator.name, engine)
-    caveats += [_staged(accelerator)] if curves and deployment.parallelism.tensor > 1 else []
+    together = deployment.parallelism.expert or deployment.parallelism.tensor * deployment.parallelism.pipeline > 1
+    caveats += [_staged(accelerator)] if curves and together else []
     coefficients = Coefficients(
         title=f"{products.accelerator}, {engine} {products.version}".strip(),
         gemm=replace(products.gemm, flop_efficiency=_own(products.gemm.flop_efficiency, accelerator, products)),
