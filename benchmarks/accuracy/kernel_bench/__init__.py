@@ -1,0 +1,1 @@
+"""Single kernels that others timed beside our time of that kernel."""
