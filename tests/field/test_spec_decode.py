@@ -35,7 +35,7 @@ def test_a_late_2025_engine_needs_nothing_but_the_estimator() -> None:
 
 
 def test_the_engines_own_time_carries_over_to_other_heads_and_cards() -> None:
-    """One number fitted on EAGLE-3, K = 2 to 7, tells EAGLE's speed-ups within 15%, and the loss at K = 32 on an A100."""
+    """One number, fitted on EAGLE-3 at K = 2 to 7, tells EAGLE within 15%, and the loss at K = 32 on an A100."""
     host = fitted_host(rows(BY_K, "eagle3"))
     eagle = judged(rows(BY_K, "eagle"), host)
     long = judged([each for each in rows("pull/24343") if each.k == 32], host)

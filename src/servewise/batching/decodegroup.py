@@ -137,6 +137,10 @@ class DecodeGroup:
         """New blocks that the members take in the next step."""
         return self._phases[self.step % self.block_tokens]
 
+    def blocks_to_join(self, sequence: Sequence) -> int:
+        """New blocks that ``sequence``, its stored KV moved in, would take in the next step if it joined."""
+        return int(sequence.stored_tokens % self.block_tokens == 0)
+
     def blocks_for(self, steps: int) -> int:
         """New blocks that the members take over the next ``steps`` steps."""
         if not self.grows:

@@ -100,16 +100,17 @@ def test_members_that_end_together_leave_by_serial() -> None:
 
 
 def test_no_drafts_above_a_batch() -> None:
-    """K = 4 up to two sequences: three do not draft, and two do again."""
-    found = SpeculativeGroup(4, grows=False, draws=Draws(Acceptance((1.0,))), length=UntilBatch(4, 2))
+    """K = 4 up to two sequences: three that came drafted once more, then not, and two do again."""
+    found = SpeculativeGroup(4, grows=False, draws=Draws(Acceptance((0.0,))), length=UntilBatch(4, 2))
     members = [member(serial, 4, 50) for serial in range(3)]
-    drafted = []
     for each in members:
         found.join(each)
-        drafted.append(found.drafted)
+    before = found.drafted
+    found.advance(1)
+    above = found.drafted
     found.leave(members[0])
 
-    assert (drafted, found.drafted) == ([4, 4, 0], 4)
+    assert (before, above, found.drafted) == (4, 0, 4)
 
 
 def test_the_batch_says_what_is_verified() -> None:

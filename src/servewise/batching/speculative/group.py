@@ -12,6 +12,9 @@ from servewise.batching.speculative.tally import Tally
 class SpeculativeGroup(DecodeGroup):
     """No two steps are alike, so none is skipped; a step costs one pass over the members.
 
+    K is chosen when a step ends and when a member leaves, not when one joins: an engine drafts for the next step at the
+    end of the last, and what was reserved for the members stays enough.
+
     Blocks: a step is planned only where every member could keep all its drafts, and, where the drafter has a cache of
     its own (``looks_ahead``), draft K more behind them: vLLM's ``num_lookahead_tokens`` on top of the K + 1 scheduled
     (vllm/v1/core/kv_cache_manager.py ``allocate_slots``, v0.11). Never beyond the tokens that a member will ever store,
@@ -47,6 +50,8 @@ class SpeculativeGroup(DecodeGroup):
         self._members[join] = sequence, self._draws.stream(sequence.serial)
         self.size += 1
         self.context_tokens += sequence.computed_tokens
+        if self.size == 1:
+            self._choose()
         self._changed()
 
     def leave(self, sequence: Sequence) -> None:
@@ -54,7 +59,15 @@ class SpeculativeGroup(DecodeGroup):
         if not sequence.join:
             raise AssertionError(f"sequence {sequence.serial} is not decoding")
         self._out(sequence)
+        self._choose()
         self._changed()
+
+    def generated(self, sequence: Sequence) -> int:
+        """Tokens that a member has made."""
+        return sequence.generated
+
+    def _choose(self) -> None:
+        self.drafted = self._length.choose(self.size, self.context_tokens) if self.size else 0
 
     def _out(self, sequence: Sequence) -> None:
         del self._members[sequence.join]
@@ -63,9 +76,8 @@ class SpeculativeGroup(DecodeGroup):
         self.context_tokens -= sequence.computed_tokens
 
     def _changed(self) -> None:
-        """The members are others, or elsewhere: choose K for them."""
+        """The members are others, or elsewhere, or draft another number."""
         self._gains = self._next_blocks = None
-        self.drafted = self._length.choose(self.size, self.context_tokens) if self.size else 0
         window = self.window_tokens
         if window is not None:
             held = [member.computed_tokens for member, _ in self._members.values()]
@@ -88,9 +100,18 @@ class SpeculativeGroup(DecodeGroup):
     def blocks_for_next(self) -> int:
         """New blocks that the next step may take: every draft kept, and as many drafted behind them."""
         if self._next_blocks is None:
-            ahead = 1 + self.drafted * (2 if self._looks_ahead else 1)
-            self._next_blocks = self._blocks([ahead] * self.size)
+            self._next_blocks = self._blocks([self._reserved(self.drafted)] * self.size)
         return self._next_blocks
+
+    def blocks_to_join(self, sequence: Sequence) -> int:
+        """New blocks that ``sequence``, its stored KV moved in, would take with all its drafts."""
+        tokens = sequence.stored_tokens
+        drafted = self.drafted if self.size else self._length.choose(1, tokens)
+        return self._more(sequence, tokens, self._reserved(drafted))
+
+    def _reserved(self, drafted: int) -> int:
+        """Tokens that a member may store in a step."""
+        return 1 + drafted * (2 if self._looks_ahead else 1)
 
     def blocks_for(self, steps: int) -> int:
         """New blocks that the next step takes, by what is kept; ``steps`` is 1."""
@@ -99,12 +120,14 @@ class SpeculativeGroup(DecodeGroup):
         return self._blocks(self._drawn()) if self.grows else 0
 
     def _blocks(self, gains: list[int]) -> int:
-        size, found = self.block_tokens, 0
-        for (member, _), gain in zip(self._members.values(), gains, strict=True):
-            tokens = member.computed_tokens
-            most = member.prompt_tokens + member.output_tokens - 1  # the last token is never stored
-            found += -(-min(tokens + gain, most) // size) + (-tokens // size)
-        return found
+        more, members = self._more, zip(self._members.values(), gains, strict=True)
+        return sum([more(each, each.computed_tokens, gain) for (each, _), gain in members])
+
+    def _more(self, sequence: Sequence, tokens: int, gain: int) -> int:
+        """Blocks that ``gain`` tokens after ``tokens`` take."""
+        most = sequence.prompt_tokens + sequence.output_tokens - 1  # the last token is never stored
+        after = tokens + gain
+        return -(-(after if after < most else most) // self.block_tokens) + (-tokens // self.block_tokens)
 
     def _drawn(self) -> list[int]:
         """What each member gains in the step to come."""
@@ -137,6 +160,7 @@ class SpeculativeGroup(DecodeGroup):
         self._length.observe(self.drafted, self._by_count)
         for member in ended:
             self._out(member)
+        self._choose()
         self._changed()
         return sorted(ended, key=_serial)
 

@@ -49,8 +49,8 @@ class LengthMaker(Protocol):
 class Speculative:
     """``policy`` whose sequences draft by ``length`` and keep by ``acceptance`` as drawn from ``seed``.
 
-    ``looks_ahead``: the drafter has a KV cache, so blocks are reserved for the next drafts too.
-    ``words`` say how it speculates. ``tally``, where given, counts what is drafted and kept; it is for one run (``counted``).
+    ``looks_ahead``: the drafter has a KV cache, so blocks are reserved for the next drafts too. ``words`` say how it
+    speculates. ``tally``, where given, counts what is drafted and kept; it is for one run (``counted``).
     """
 
     policy: Groupable
