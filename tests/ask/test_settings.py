@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +68,19 @@ def test_a_setting_matters() -> None:
     usual = simulate("llama-3.1-8b", "h100-sxm", **asked)  # type: ignore[arg-type]
     assert one.result["rows"][0]["ttft_s"]["p50"] > 5 * usual.result["rows"][0]["ttft_s"]["p50"]
     assert "1 sequences" in str(one.conditions.policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("vllm", "vLLM v1, 1024 sequences, 8192 tokens a step"),  # engine/arg_utils.py: an API server on an H100
+        ("sglang", "SGLang, .* chunks of 8192"),  # server_args.py: cards from 60 to 160 GiB
+        ("trtllm", "TensorRT-LLM, 2048 sequences, 8192 tokens a step"),  # llmapi/llm_args.py
+        ("llamacpp", "llama.cpp, 4 slots, 2048 tokens a step"),  # common/common.h, server.cpp
+    ],
+)
+def test_an_engines_defaults_are_its_own(name: str, words: str) -> None:
+    """Without settings each preset is what the engine's source says for that card."""
+    asked = {"workload": "azure-conv", "requests": 20, "rate": 1.0, "seeds": 1}
+    found = simulate("llama-3.1-8b", "h100-sxm", policy=name, **asked)  # type: ignore[arg-type]
+    assert re.search(words, str(found.conditions.policy))

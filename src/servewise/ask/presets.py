@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple
 
 from servewise.ask.settings import settings_of
-from servewise.batching.policies import Policy
-from servewise.batching.policies.vllm import Vllm
-from servewise.deployment.deployment import Deployment
+from servewise.batching.policies import LlamaCpp, Policy, Sglang, TrtLlm, Vllm
+from servewise.deployment.deployment import Deployment, Limits
 from servewise.deployment.engine import BatchDefaults, engine_profile
 
-Defaults = Callable[[Deployment, BatchDefaults], dict[str, Any]]
+
+class Preset(NamedTuple):
+    """``make`` builds it; ``names`` is what the engine calls sequences at once and tokens a step."""
+
+    make: Callable[..., Policy]
+    kind: type
+    sequences: str
+    tokens: str
 
 
-def _vllm(deployment: Deployment, usual: BatchDefaults) -> dict[str, Any]:
-    sequences = deployment.limits.max_sequences or usual.max_sequences
-    batched = deployment.limits.max_batched_tokens or max(usual.max_batched_tokens, sequences)
-    return {"max_num_seqs": sequences, "max_num_batched_tokens": batched}
-
-
-PRESETS: Mapping[str, tuple[Callable[..., Policy], type, Defaults]] = {"vllm": (Vllm, Vllm, _vllm)}
+PRESETS: Mapping[str, Preset] = {
+    "vllm": Preset(Vllm, Vllm, "max_num_seqs", "max_num_batched_tokens"),
+    "sglang": Preset(Sglang, Sglang, "max_running_requests", "chunked_prefill_size"),
+    "trtllm": Preset(TrtLlm, TrtLlm, "max_batch_size", "max_num_tokens"),
+    "llamacpp": Preset(LlamaCpp, LlamaCpp, "n_parallel", "n_batch"),
+}
 
 
 def preset_named(name: str, deployment: Deployment, settings: Mapping[str, object]) -> Policy:
@@ -28,7 +34,23 @@ def preset_named(name: str, deployment: Deployment, settings: Mapping[str, objec
 
     --max-sequences and --max-batched-tokens are the defaults of what the engine calls them.
     """
-    make, kind, defaults = PRESETS[name]
-    engine = deployment.engine if deployment.engine.startswith(name) else name
+    preset = PRESETS[name]
+    engine = deployment.engine if engine_profile(deployment.engine).family == name else name
     usual = engine_profile(engine).batch_defaults(deployment.accelerator)
-    return make(**(defaults(deployment, usual) | settings_of(kind, settings)))
+    given = settings_of(preset.kind, settings)
+    return preset.make(**(_limits(preset, deployment.limits, usual, given) | given))
+
+
+def _limits(preset: Preset, limits: Limits, usual: BatchDefaults, given: Mapping[str, Any]) -> dict[str, int]:
+    """The two limits where they are asked for, or the engine's own for that accelerator where it has no one default.
+
+    The tokens a step are then at least what a step of that many sequences takes.
+    """
+    without = {each.name for each in fields(preset.kind) if each.default is MISSING}
+    found: dict[str, int] = {}
+    if limits.max_sequences or preset.sequences in without:
+        found[preset.sequences] = limits.max_sequences or usual.max_sequences
+    if limits.max_batched_tokens or preset.tokens in without:
+        at_once = int(given.get(preset.sequences) or found.get(preset.sequences, 1))
+        found[preset.tokens] = limits.max_batched_tokens or max(usual.max_batched_tokens, at_once)
+    return found
