@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Continuous
+from servewise.batching.policies.sglang import Sglang
+from servewise.batching.policies.trtllm import TrtLlm
+from servewise.batching.policies.vllm import Vllm
 from servewise.batching.sequence import Sequence
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.batching.speculative.draft_length import FixedLength
-from servewise.batching.speculative.policy import LengthMaker, Speculative
+from servewise.batching.speculative.policy import Groupable, LengthMaker, Speculative
 from servewise.records.columns import COMPLETED
 from servewise.simulate.run import Run, simulate
 from servewise.simulate.speculating.drafters import DraftModel, Ngram
@@ -31,6 +34,17 @@ policies = st.builds(
     chunked_prefill=st.booleans(),
     reserve_output=st.booleans(),
     prefix_cache=st.booleans(),
+)
+presets = st.sampled_from(
+    [
+        Vllm(8, 64),
+        Vllm(4, 256, enable_chunked_prefill=False, async_scheduling=False),
+        Vllm(6, 32, scheduling_policy="priority"),
+        Vllm(8, 64, preemption_mode="swap", swap_blocks=20),
+        Sglang(8, 64),
+        Sglang(6, 32, schedule_policy="lpm", enable_mixed_chunk=True),
+        TrtLlm(),
+    ]
 )
 
 
@@ -68,12 +82,14 @@ def outputs(run: Run) -> dict[int, int]:
     return dict(zip(run.requests.id, run.requests.output_tokens, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data(), request_lists(), policies, acceptances, st.none() | st.integers(11, 40))
+@settings(max_examples=50, deadline=None)
+@given(st.data(), request_lists(), policies | presets, acceptances, st.none() | st.integers(12, 40))
 def test_every_request_gets_its_tokens(
-    data: st.DataObject, requests: list[Request], policy: Continuous, acceptance: Acceptance, blocks: int | None
+    data: st.DataObject, requests: list[Request], policy: Groupable, acceptance: Acceptance, blocks: int | None
 ) -> None:
     """However K is chosen and whatever stands, all requests complete with exactly the tokens asked for.
+
+    So by our own policies and by the engines' schedulers.
 
     Stepping one by one is the same run, since no step is skipped while tokens are drafted.
     """
@@ -102,7 +118,7 @@ def test_nothing_accepted_at_no_cost_is_plain_decoding(requests: list[Request], 
     assert list(run.requests.end_s) == pytest.approx(list(plain.requests.end_s), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(request_lists(), acceptances, st.integers(1, 6))
 def test_what_stands_does_not_depend_on_the_load(requests: list[Request], acceptance: Acceptance, k: int) -> None:
     """In a run of one at a time and in one of eight at once, a request takes as many verifications."""
