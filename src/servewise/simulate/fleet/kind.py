@@ -33,8 +33,13 @@ class ReplicaKind:
 
     def batcher(self) -> Batcher:
         """The policy at work on an empty pool."""
-        cached = self.hash_block_tokens if getattr(self.policy, "prefix_cache", False) else None
+        cached = self.hash_block_tokens if self.caches else None
         return self.policy.batcher(BlockPool(self.blocks, self.block_tokens, cached), self.estimator.window_tokens)
+
+    @property
+    def caches(self) -> bool:
+        """Whether its policy keeps prefixes."""
+        return bool(getattr(self.policy, "prefix_cache", False))
 
     @property
     def kept_hashes(self) -> int | None:

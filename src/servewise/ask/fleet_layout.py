@@ -1,0 +1,140 @@
+"""What one row of a fleet's answer runs: replicas behind a router, or a pool for prompts and one for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from servewise.batching.positive import positive
+from servewise.errors import UnknownName
+from servewise.simulate.arrivals import Arrivals
+from servewise.simulate.disaggregated.pools import simulate_pools
+from servewise.simulate.disaggregated.transfers import Moved
+from servewise.simulate.fleet.autoscale import Autoscale
+from servewise.simulate.fleet.fleet import FleetRun, simulate_fleet
+from servewise.simulate.fleet.kind import ReplicaKind
+from servewise.simulate.fleet.outage import Outage
+from servewise.simulate.fleet.routers.at_random import AtRandom
+from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
+from servewise.simulate.fleet.routers.power_of_two import PowerOfTwo
+from servewise.simulate.fleet.routers.prefix_aware import Balance, PrefixAware
+from servewise.simulate.fleet.routers.round_robin import RoundRobin
+from servewise.simulate.fleet.routers.router import Router
+from servewise.simulate.fleet.routers.session import SessionSticky
+from servewise.steptime.link import LinkTime
+
+DRAWING = ("power-of-two", "random")  # routers that draw
+_SGLANG = Balance()
+ROUTERS = ("round-robin", "least-loaded", "power-of-two", "random", "prefix-aware", "session-sticky")
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSettings:
+    """Of prefix-aware: SGLang's three thresholds; of least-loaded: how many running requests a waiting one counts."""
+
+    cache_threshold: float = _SGLANG.cache_threshold
+    balance_abs_threshold: int = _SGLANG.balance_abs_threshold
+    balance_rel_threshold: float = _SGLANG.balance_rel_threshold
+    waiting_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no router could take."""
+        self.balance  # noqa: B018 - it checks itself
+        positive("waiting_weight", self.waiting_weight)
+
+    @property
+    def balance(self) -> Balance:
+        """The thresholds as the router takes them."""
+        return Balance(
+            cache_threshold=self.cache_threshold,
+            balance_abs_threshold=self.balance_abs_threshold,
+            balance_rel_threshold=self.balance_rel_threshold,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """``router`` by name; ``split`` None: every replica does all; else (prefill servers, decode servers).
+
+    ``between`` are the least and the most replicas of an autoscaled fleet.
+    """
+
+    router: str
+    replicas: int
+    split: tuple[int, int] | None = None
+    between: tuple[int, int] | None = None
+
+    @property
+    def title(self) -> str:
+        """``4 mixed``, ``1 to 8 mixed`` or ``2P2D``."""
+        if self.split is not None:
+            return f"{self.split[0]}P{self.split[1]}D"
+        return f"{self.replicas} mixed" if self.between is None else f"{self.between[0]} to {self.between[1]} mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """What all rows of an answer share beside their replicas.
+
+    ``link``, ``kv_bytes`` (of a prompt) and ``layers`` are of the transfers between pools; ``decode_router`` is the
+    second pool's.
+    """
+
+    settings: RouterSettings
+    outages: tuple[Outage, ...] = ()
+    on_failure: str = "retry"
+    autoscale: Autoscale | None = None
+    lockstep: bool = False
+    decode_router: str = "least-loaded"
+    link: LinkTime | None = None
+    kv_bytes: Callable[[int], float] | None = None
+    layers: int = 1
+
+
+def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: int) -> Router:
+    """The router of that name with nothing learnt yet; UnknownName otherwise."""
+    if name == "round-robin":
+        return RoundRobin()
+    if name == "least-loaded":
+        return LeastLoaded(settings.waiting_weight)
+    if name == "power-of-two":
+        return PowerOfTwo(Random(f"{name} {seed}"))
+    if name == "random":
+        return AtRandom(Random(f"{name} {seed}"))
+    if name == "prefix-aware":
+        return PrefixAware(kind.hash_block_tokens, kind.kept_hashes, settings.balance)
+    if name == "session-sticky":
+        return SessionSticky()
+    raise UnknownName("router", name, ROUTERS, where="router", hint=f"one of {', '.join(ROUTERS)}")
+
+
+def run_layout(
+    layout: Layout, kinds: tuple[ReplicaKind, ...], source: Arrivals, how: Behaviour, seed: int
+) -> tuple[FleetRun, Moved | None]:
+    """Run the requests of ``source``; the second is what moved between pools."""
+    router = router_named(layout.router, how.settings, kinds[0], seed)
+    if layout.split is None:
+        run = simulate_fleet(
+            source,
+            kinds,
+            router,
+            outages=how.outages,
+            on_failure=how.on_failure,
+            autoscale=how.autoscale,
+            lockstep=how.lockstep,
+        )
+        return run, None
+    prefills = layout.split[0]
+    assert how.link is not None
+    assert how.kv_bytes is not None
+    pools = simulate_pools(
+        source,
+        kinds[:prefills],
+        kinds[prefills:],
+        (router, router_named(how.decode_router, how.settings, kinds[0], seed)),
+        link=how.link,
+        kv_bytes=how.kv_bytes,
+        layers=how.layers,
+    )
+    return pools.fleet, pools.moved
