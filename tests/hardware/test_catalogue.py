@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from tomllib import loads
 
 import pytest
 
@@ -103,11 +104,16 @@ def test_unknown_name_offers_the_nearest() -> None:
 
 
 def test_reading_is_fast() -> None:
-    """The file parses in under 30 ms (best of five: the machine is shared)."""
+    """The file costs at most three times what its TOML alone costs to parse (best of five each, one after the other)."""
+    text = CATALOGUE_FILE.read_text("utf-8")
 
-    def seconds() -> float:
+    def seconds(work: Callable[[], object]) -> float:
         begin = time.perf_counter()
-        parse_catalogue(read_toml(CATALOGUE_FILE), "catalogue.toml")
+        work()
         return time.perf_counter() - begin
 
-    assert min(seconds() for _ in range(5)) < 0.030
+    pairs = [
+        (seconds(lambda: parse_catalogue(read_toml(CATALOGUE_FILE), "catalogue.toml")), seconds(lambda: loads(text)))
+        for _ in range(5)
+    ]
+    assert min(whole for whole, _ in pairs) < 3 * min(bare for _, bare in pairs)
