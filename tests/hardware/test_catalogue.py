@@ -104,7 +104,7 @@ def test_unknown_name_offers_the_nearest() -> None:
 
 
 def test_reading_is_fast() -> None:
-    """The file costs at most three times what its TOML alone costs to parse (best of five each, one after the other)."""
+    """The file costs at most three times what its TOML alone costs to parse (best of five each, in turn)."""
     text = CATALOGUE_FILE.read_text("utf-8")
 
     def seconds(work: Callable[[], object]) -> float:
