@@ -1,0 +1,1 @@
+"""A server whose model is split over pipeline stages: several batches in flight, bubbles where there are too few."""

@@ -1,0 +1,201 @@
+"""A policy at work on a pipeline: as many batches in flight as it has stages, each formed in a lane of its own.
+
+A sequence of a batch in flight is not scheduled again before the batch returns, so a pipeline of p stages needs p
+batches to be busy. vLLM v1 keeps a queue of p batches and schedules whoever is not in flight
+(vllm/v1/engine/core.py step_with_batch_queue, v0.19: "fulfilling the batch queue has a higher priority than getting
+model outputs"); v0 has p virtual engines, each with a scheduler of its own, and a new request goes to the one with the
+fewest unfinished (vllm/engine/llm_engine.py _add_processed_request, v0.6); SGLang has p running batches of
+max_running_requests / p each (sglang/srt/managers/scheduler_pp_mixin.py event_loop_pp). Here, as in SGLang and v0, a
+sequence stays in its lane, and no lane takes more than its even share of what is there; as in v1 and SGLang, all share
+one block pool and a sequence that waits goes to whichever lane plans next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+
+from servewise.batching.batch import Batch, Batcher
+from servewise.batching.blockpool import BlockPool
+from servewise.batching.decodegroup import DecodeGroup
+from servewise.batching.policies import Dynamic, Policy, Static
+from servewise.batching.sequence import Sequence
+
+# Policies' names for the new prompt tokens of a step.
+BUDGETS = ("max_batched_tokens", "max_num_batched_tokens", "max_num_tokens", "chunked_prefill_size")
+
+
+@dataclass(slots=True)
+class Lane:
+    """One batcher: the batch that it has in flight, the sequences that it ``held``, the blocks put by for its step."""
+
+    batcher: Batcher
+    flying: Batch | None = None
+    held: int = 0
+    put_by: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a lane takes at most: ``slots`` sequences, new prompts of ``tokens`` tokens a step; ``even``: a fair part.
+
+    Batches that are formed and released whole (static, dynamic) wait to be full: theirs is a whole batch a lane.
+    """
+
+    slots: int
+    tokens: float
+    even: bool
+
+    @classmethod
+    def of(cls, policy: Policy, lanes: int) -> Share:
+        """The share of one of ``lanes`` lanes."""
+        if isinstance(policy, (Static, Dynamic)):
+            return cls(policy.slots, inf, False)
+        budgets = [float(value) for name in BUDGETS if (value := getattr(policy, name, 0)) > 0]
+        return cls(-(-policy.slots // lanes), min(budgets, default=inf), True)
+
+
+class Lanes:
+    """A Batcher that may plan again while earlier batches are in flight, up to ``count`` of them.
+
+    ``made`` makes a batcher on the pool that all share. The blocks that a batch in flight will take are put by, so that
+    no other lane takes them. A lane's youngest sequence is preempted for its own lane's sake; the last one of a lane
+    gives way to the other lanes.
+    """
+
+    def __init__(self, made: Callable[[BlockPool], Batcher], pool: BlockPool, share: Share, count: int) -> None:
+        self.pool = pool
+        self._lanes = [Lane(made(pool)) for _ in range(count)]
+        self._door = made(BlockPool(pool.total, pool.block_tokens, pool.hash_block_tokens))
+        self._share = share
+        self._waiting: deque[tuple[float, Sequence]] = deque()
+        self._next = 0  # the lane whose turn it is
+        self._last = self._lanes[0]
+        self.flying = 0
+        self.lost: list[Sequence] = []  # preempted by a lane that then had no batch to tell of it
+
+    @property
+    def group(self) -> DecodeGroup:
+        """The decoding sequences of the lane that planned last."""
+        return self._last.batcher.group
+
+    @property
+    def waiting_count(self) -> int:
+        """Sequences that wait, in a lane or for one."""
+        return len(self._waiting) + sum(lane.batcher.waiting_count for lane in self._lanes)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a lane could take an arrival at once."""
+        return self.flying < len(self._lanes)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one lane has all sequences: its steps follow each other with nothing between."""
+        return not self._waiting and sum(lane.held > 0 for lane in self._lanes) == 1
+
+    @property
+    def next_s(self) -> float:
+        """When the first of those that wait for a lane came; infinity: none waits."""
+        return self._waiting[0][0] if self._waiting else inf
+
+    def add(self, sequence: Sequence, now_s: float) -> bool:
+        """Queue ``sequence``; False: not even an empty pool would hold it."""
+        if len(self._lanes) == 1:
+            self._lanes[0].held += 1
+            return self._lanes[0].batcher.add(sequence, now_s)
+        if not self._door.add(sequence, now_s):
+            return False
+        self._door.finish(sequence)
+        self._waiting.append((now_s, sequence))
+        return True
+
+    def close(self) -> None:
+        """No more will come."""
+        for lane in self._lanes:
+            lane.batcher.close()
+
+    def wake_s(self) -> float:
+        """When a lane that waits for company starts without it."""
+        return min((lane.batcher.wake_s() for lane in self._lanes if lane.flying is None), default=inf)
+
+    def plan(self, now_s: float) -> Batch | None:
+        """The next batch of the first lane in turn that has one; None: no lane on the ground has work."""
+        for _ in range(len(self._lanes)):
+            lane = self._lanes[self._next]
+            self._next = (self._next + 1) % len(self._lanes)
+            if lane.flying is None and (batch := self._planned(lane, now_s)) is not None:
+                return batch
+        return None
+
+    def _planned(self, lane: Lane, now_s: float) -> Batch | None:
+        if self._waiting:
+            self._feed(lane, now_s)
+        group = lane.batcher.group
+        short = group.grows and group.blocks_for_next() > self.pool.available
+        members = [each for each in lane.batcher.unreleased() if each.join] if short else []
+        lane.flying = batch = lane.batcher.plan(now_s)
+        if batch is None:
+            self.lost += [each for each in members if not each.join]
+            return None
+        self._last = lane
+        self.flying += 1
+        if len(self._lanes) > 1:
+            lane.put_by = self._blocks_for(batch, group)
+            self.pool.take(lane.put_by)
+        return batch
+
+    def _blocks_for(self, batch: Batch, group: DecodeGroup) -> int:
+        """Blocks that ``batch`` takes when it is committed: its decoding ones' next, its chunks' that are not held."""
+        pool = self.pool
+        blocks = group.blocks_for_next() if batch.decodes and group.grows else 0
+        for sequence, computed, new, _ in batch.chunks:
+            blocks += max(0, pool.private_blocks(sequence, computed + new) - sequence.blocks)
+        return blocks
+
+    def _feed(self, lane: Lane, now_s: float) -> None:
+        """Give ``lane`` of those that wait what its next step could take."""
+        waiting, share = self._waiting, self._share
+        most, tokens = self._most(), 0
+        if share.even and lane.batcher.waiting_count:
+            return
+        while waiting and waiting[0][0] <= now_s and lane.held < most and tokens < share.tokens:
+            came_s, sequence = waiting.popleft()
+            lane.batcher.add(sequence, came_s)
+            lane.held += 1
+            tokens += sequence.prompt_tokens
+
+    def _most(self) -> int:
+        if not self._share.even:
+            return self._share.slots
+        there = len(self._waiting) + sum(lane.held for lane in self._lanes)
+        return min(self._share.slots, -(-there // len(self._lanes)))
+
+    def commit(self, batch: Batch, steps: int) -> list[Sequence]:
+        """``batch`` came back after ``steps`` steps; returns the sequences that are released now."""
+        lane = next(each for each in self._lanes if each.flying is batch)
+        lane.flying = None
+        self.flying -= 1
+        self.pool.free += lane.put_by
+        lane.put_by = 0
+        ended = lane.batcher.commit(batch, steps)
+        lane.held -= len(ended)
+        return ended
+
+    def unreleased(self) -> Iterator[Sequence]:
+        """Every sequence that waits or runs."""
+        for lane in self._lanes:
+            yield from lane.batcher.unreleased()
+        yield from (sequence for _, sequence in self._waiting)
+
+    def finish(self, sequence: Sequence) -> list[Sequence]:
+        """Take out a sequence that is in no batch in flight; returns the sequences that are released now."""
+        for lane in self._lanes:
+            if any(each is sequence for each in lane.batcher.unreleased()):
+                released = lane.batcher.finish(sequence)
+                lane.held -= len(released)
+                return released
+        self._waiting = deque(pair for pair in self._waiting if pair[1] is not sequence)
+        return [sequence]
