@@ -13,6 +13,7 @@ NAMES = (
     "accuracy.study_lengths",
     "accuracy.study_window",
     "accuracy.study_quantisation",
+    "accuracy.prefix_in_the_loop",
     "speed.commands",
     "speed.simulator",
     "speed.plan",
