@@ -26,7 +26,8 @@ from servewise.workload.request import Request
 TARGET = two_term(weight_bytes=1e10, kv_bytes_per_token=1e5, flops_per_token=1e9, bandwidth=1e12, peak=1e14)
 DRAFT = DraftModel(two_term(weight_bytes=1e9, kv_bytes_per_token=1e4, flops_per_token=1e8, bandwidth=1e12, peak=1e14))
 
-acceptances = st.lists(st.floats(0, 1), min_size=1, max_size=4).map(lambda each: Acceptance(tuple(each)))
+chances = st.lists(st.floats(0, 1), min_size=1, max_size=4).map(tuple)
+acceptances = st.builds(Acceptance, chances, st.just(1.0) | st.floats(0, 1))
 policies = st.builds(
     Continuous,
     max_sequences=st.integers(1, 8),

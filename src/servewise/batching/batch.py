@@ -31,7 +31,8 @@ class Batch(NamedTuple):
     one KV token more for each active row (``windowed_growth`` more inside the window). ``open``: an arrival could join
     at the next step. ``moved_tokens`` KV tokens come from elsewhere, or go there, before the step (a swap, or the
     cache of a prefill server). ``drafted``: draft tokens that each decoding row verifies beside its one new token;
-    their KV is in ``context_tokens``.
+    their KV is in ``context_tokens``. ``drafting``: so many of the rows verify drafts, the others decode one token (an
+    n-gram that found no match); 0: all do.
     """
 
     decodes: int
@@ -48,6 +49,7 @@ class Batch(NamedTuple):
     preempted: tuple[Sequence, ...]
     moved_tokens: int = 0
     drafted: int = 0
+    drafting: int = 0
 
 
 class Batcher(Protocol):

@@ -22,10 +22,26 @@ def shape_of(batch: Batch, window_tokens: int | None) -> StepShape:
         windowed, windowed_pair_count = _windowed(batch, window_tokens)
     chunks = (len(batch.chunks), tokens, context, windowed, pair_count, windowed_pair_count)
     if batch.drafted:
-        verified = 1 + batch.drafted
-        read = None if window_tokens is None else batch.windowed_tokens
-        return add_verification(StepShape(0, 0, 0, *chunks, ends), batch.decodes, verified, batch.context_tokens, read)
+        return _verified(batch, StepShape(0, 0, 0, *chunks, ends), window_tokens is not None)
     return StepShape(batch.decodes, batch.context_tokens, batch.windowed_tokens, *chunks, batch.decodes + ends)
+
+
+def _verified(batch: Batch, beside: StepShape, windowed: bool) -> StepShape:
+    """``beside`` with the rows that verify drafts, and with those that have none: all as long as their mean."""
+    new, rows = 1 + batch.drafted, batch.drafting or batch.decodes
+    plain = batch.decodes - rows
+    context, read = batch.context_tokens, batch.windowed_tokens
+    if plain:
+        own = (context - plain - rows * new) * plain // batch.decodes + plain
+        context, own_read = context - own, read * plain // batch.decodes
+        read -= own_read
+        beside = beside._replace(
+            decode_sequences=plain,
+            decode_context_tokens=own,
+            decode_windowed_tokens=own_read,
+            logit_rows=beside.logit_rows + plain,
+        )
+    return add_verification(beside, rows, new, context, read if windowed else None)
 
 
 def _windowed(batch: Batch, window: int) -> tuple[int, int]:

@@ -113,3 +113,13 @@ def test_the_shape_of_a_drafted_batch_beside_a_prompt() -> None:
     rows = add_chunk(add_chunk(StepShape(), 100, 4), 200, 4)
 
     assert found == add_chunk(rows, 0, 50)._replace(logit_rows=9)
+
+
+def test_the_shape_of_rows_that_draft_beside_rows_that_do_not() -> None:
+    """Four rows of 100 tokens in the cache, one of which verifies 3 drafts: one chunk of 4, three plain rows of 101."""
+    batch = step(4, 3 * 101 + 104, drafted=3)._replace(drafting=1)
+    plain = StepShape(3, 3 * 101, 3 * 101, logit_rows=3)
+
+    assert shape_of(batch, None)._replace(decode_windowed_tokens=3 * 101) == add_chunk(plain, 100, 4)._replace(
+        logit_rows=7
+    )

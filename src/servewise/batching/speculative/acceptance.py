@@ -80,8 +80,15 @@ class Draws:
 
         Position i stands where a uniform number exceeds 1 - survival(i).
         """
-        uniform = (mixed(stream + generated * _GAMMA) >> 11) * _UNIT
-        return bisect_right(self._falls, uniform, 0, k)
+        return bisect_right(self._falls, self._uniform(stream, generated), 0, k)
+
+    def hits(self, stream: int, generated: int) -> bool:
+        """Whether there is a draft at all at that place; where there is none, none of it stands."""
+        return self._uniform(stream, generated) >= 1.0 - self.acceptance.hit_rate
+
+    @staticmethod
+    def _uniform(stream: int, generated: int) -> float:
+        return (mixed(stream + generated * _GAMMA) >> 11) * _UNIT
 
 
 MOST_DRAFTED = 256

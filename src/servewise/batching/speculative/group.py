@@ -129,6 +129,11 @@ class SpeculativeGroup(DecodeGroup):
         after = tokens + gain
         return -(-(after if after < most else most) // self.block_tokens) + (-tokens // self.block_tokens)
 
+    def drafting(self) -> int:
+        """How many members have a draft in the step to come."""
+        hits = self._draws.hits
+        return sum([hits(stream, member.generated) for member, stream in self._members.values()])
+
     def _drawn(self) -> list[int]:
         """What each member gains in the step to come."""
         if self._gains is None:
@@ -148,6 +153,7 @@ class SpeculativeGroup(DecodeGroup):
         if steps != 1:
             raise AssertionError(f"no two steps are alike, asked for {steps}")
         gains, ended = self._drawn(), []
+        missed = self.size - self.drafting() if self.drafted and self._draws.acceptance.hit_rate < 1 else 0
         for (member, _), gain in zip(self._members.values(), gains, strict=True):
             member.generated += gain
             member.computed_tokens += gain
@@ -156,7 +162,7 @@ class SpeculativeGroup(DecodeGroup):
         gained = sum(gains)
         self.step += 1
         self.context_tokens += gained
-        self.tally.add(self.drafted, self._by_count, gained)
+        self.tally.add(self.drafted, self._by_count, gained, missed)
         self._length.observe(self.drafted, self._by_count)
         for member in ended:
             self._out(member)

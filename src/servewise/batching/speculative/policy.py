@@ -11,6 +11,7 @@ from servewise.batching.decodegroup import DecodeGroup, GroupMaker
 from servewise.batching.speculative.acceptance import Acceptance, Draws
 from servewise.batching.speculative.draft_length import DraftLength
 from servewise.batching.speculative.group import SpeculativeGroup
+from servewise.batching.speculative.lookup import Lookup
 from servewise.batching.speculative.tally import Tally
 
 
@@ -88,7 +89,8 @@ class Speculative:
 
     def batcher(self, pool: BlockPool, window_tokens: int | None = None) -> Batcher:
         """The policy at work on ``pool``."""
-        return self.policy.batcher(pool, window_tokens, self._group)
+        batcher = self.policy.batcher(pool, window_tokens, self._group)
+        return batcher if self.acceptance.hit_rate == 1 else Lookup(batcher)
 
     def _group(self, block_tokens: int, *, grows: bool, window_tokens: int | None = None) -> DecodeGroup:
         return SpeculativeGroup(

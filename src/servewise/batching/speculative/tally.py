@@ -11,8 +11,8 @@ class Tally:
     """``verifications`` of one sequence each, ``drafted`` tokens in them, ``gained`` tokens that they gave.
 
     ``accepted``: how many verifications kept at least 1, 2, ... draft tokens. A request that ends within a verification
-    wastes the rest of it, so ``gained`` is at most ``verifications`` plus the accepted. ``plain``: decoded rows of
-    steps without drafts, one token each.
+    wastes the rest of it, so ``gained`` is at most ``verifications`` plus the accepted. ``plain``: decoded rows
+    without a draft, one token each.
     """
 
     verifications: int = 0
@@ -21,15 +21,19 @@ class Tally:
     plain: int = 0
     accepted: list[int] = field(default_factory=list)
 
-    def add(self, drafted: int, by_count: Sequence[int], gained: int) -> None:
-        """One step: ``by_count[i]`` sequences kept i of ``drafted`` tokens each, all of them ``gained`` in all."""
-        rows = sum(by_count)
+    def add(self, drafted: int, by_count: Sequence[int], gained: int, missed: int = 0) -> None:
+        """One step: ``by_count[i]`` sequences kept i of ``drafted`` tokens each, all of them ``gained`` in all.
+
+        ``missed`` of those that kept none had no draft.
+        """
+        rows = sum(by_count) - missed
         if not drafted:
             self.plain += rows
             return
+        self.plain += missed
         self.verifications += rows
         self.drafted += rows * drafted
-        self.gained += gained
+        self.gained += gained - missed
         self.accepted += [0] * (drafted - len(self.accepted))
         kept = 0
         for place in range(drafted, 0, -1):
