@@ -1,7 +1,7 @@
 """Servewise: how to serve a large language model, predicted with error bars.
 
-The commands are functions here too, each giving an ``Answer``: ``size``, ``steptime``, ``simulate``, ``speculate``,
-``prefix``, ``plan``, ``compare``, ``study`` and ``demo``.
+The commands are functions here too, each giving an ``Answer``: ``size``, ``steptime``, ``simulate``, ``fleet``,
+``speculate``, ``prefix``, ``plan``, ``compare``, ``study`` and ``demo``.
 
 >>> import servewise
 >>> servewise.steptime("llama-2-13b", "a100-80gb", batch=1, estimator="ideal").result["rows"][0]["bound"]
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from servewise.answer import Answer
     from servewise.ask.compare import compare
     from servewise.ask.demo import demo
+    from servewise.ask.fleet import fleet
     from servewise.ask.plan import plan
     from servewise.ask.prefix import prefix
     from servewise.ask.simulate import simulate
@@ -45,6 +46,7 @@ __all__ = [
     "UnknownName",
     "compare",
     "demo",
+    "fleet",
     "plan",
     "prefix",
     "simulate",
@@ -54,7 +56,7 @@ __all__ = [
     "study",
 ]
 
-_QUESTIONS = ("compare", "demo", "plan", "prefix", "simulate", "size", "speculate", "steptime", "study")
+_QUESTIONS = ("compare", "demo", "fleet", "plan", "prefix", "simulate", "size", "speculate", "steptime", "study")
 _TYPES = {
     "Answer": "answer",
     "Caveat": "caveats",

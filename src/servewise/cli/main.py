@@ -11,6 +11,7 @@ COMMANDS = {
     "size": "Does it fit, and how many tokens and sequences does it leave room for?",
     "steptime": "How long does a step take, of what is it made, where is the ridge?",
     "simulate": "How long do requests wait and run under a policy, at which rates?",
+    "fleet": "Several replicas behind a router: failures, autoscaling, prefill and decode apart?",
     "speculate": "Does speculative decoding pay, and with how many draft tokens?",
     "prefix": "How much of the prompts is repeated, what breaks the reuse, what does it cost?",
     "plan": "Which deployment keeps the SLO at the least cost, and why the others lose?",
