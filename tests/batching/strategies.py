@@ -50,6 +50,7 @@ llamacpp = st.builds(
     cache_prompt=st.booleans(),
 )
 presets: st.SearchStrategy[Policy] = vllm | sglang | trtllm | llamacpp
+in_engine = presets.filter(lambda policy: getattr(policy, "preemption_mode", "") != "swap")  # it moves no KV
 
 
 def budget_of(policy: Policy) -> int | None:

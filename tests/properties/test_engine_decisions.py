@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import in_engine
 from tests.engine.running.fake import Clock, FakeModel, reply_alone
 
 from servewise.batching.batch import Batch, Batcher
@@ -70,7 +71,8 @@ class Watched:
 
 
 policies = (
-    st.builds(Static, st.integers(1, 5))
+    in_engine
+    | st.builds(Static, st.integers(1, 5))
     | st.builds(Dynamic, st.integers(1, 5), st.sampled_from([0.0, 0.5, 2.0, 9.0]))
     | st.builds(
         Continuous,

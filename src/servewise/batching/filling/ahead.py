@@ -22,14 +22,8 @@ class Ahead(ContinuousBatcher):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ending: list[Sequence] = []  # released with the last step, their blocks not yet
-        self._coming: list[Sequence] = []
         self._slots = self.max_sequences
         self._queue = self._coming.append
-
-    @property
-    def waiting_count(self) -> int:
-        """Sequences that wait."""
-        return len(self._waiting) + len(self._coming)
 
     def plan(self, now_s: float) -> Batch | None:
         """The next step, as it was decided when the last one began."""
@@ -52,21 +46,27 @@ class Ahead(ContinuousBatcher):
 
     def _decode(self, preempted: Preempted) -> Batch:
         batch = super()._decode(preempted)
-        if batch.repeat > 1 and (self._coming or (self.ending and self._waiting)):
+        if batch.repeat > 1 and (self._coming or (self.ending and self._ending_matters(batch.repeat))):
             return batch._replace(repeat=1)
         return batch
 
+    def _ending_matters(self, steps: int) -> bool:
+        """Whether the blocks that are given back with the next step change one of ``steps`` steps."""
+        return bool(self._waiting) or (self.group.grows and self.group.blocks_for(steps) > self.pool.free)
+
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
-        """The step ran ``steps`` times; who ended before it gives its blocks back now."""
-        if self.ending:
-            self._let_go()
-        return super().commit(batch, steps)
+        """The step ran ``steps`` times; who ended before it gives its blocks back now, after it took its own."""
+        ended_before, self.ending = self.ending, []
+        ended = super().commit(batch, steps)
+        for sequence in ended_before:
+            self._give_blocks(sequence)
+        self.max_sequences = self._slots - len(self.ending)
+        return ended
 
     def _release(self, ended: list[Sequence]) -> None:
         for sequence in ended:
             del self._running[sequence.serial]
         self.ending = list(ended)
-        self.max_sequences = self._slots - len(ended)
 
     def _let_go(self) -> None:
         for sequence in self.ending:

@@ -63,12 +63,18 @@ class ContinuousBatcher:
         self._prefilling: list[Sequence] = []
         self._running: dict[int, Sequence] = {}  # by serial, in order of admission
         self._moved_tokens = 0  # KV tokens that move before the step that is being planned
+        self._coming: list[Sequence] = []  # not seen yet, where a child decides ahead
         self._queue = self._waiting.append  # where a sequence goes that comes
 
     @property
     def waiting_count(self) -> int:
         """Sequences that wait."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._coming)
+
+    @property
+    def moves_kv(self) -> bool:
+        """Whether a driver must be able to move KV out of the pool and back."""
+        return self._way_back.moves_kv
 
     def add(self, sequence: Sequence, now_s: float) -> bool:  # noqa: ARG002 - the seam of all policies
         """Queue ``sequence``; False: not even an empty server could run it to its end."""
@@ -113,7 +119,7 @@ class ContinuousBatcher:
             growth, drafted = group.below_window, group.drafted
             context, windowed = group.context_tokens + decodes * (1 + drafted), group.windowed_tokens + growth
         active = decodes + sum([chunk[3] for chunk in chunks])
-        running, waiting, parts, came = len(self._running), len(self._waiting), tuple(chunks), tuple(admitted)
+        running, waiting, parts, came = len(self._running), self.waiting_count, tuple(chunks), tuple(admitted)
         moved, self._moved_tokens = self._moved_tokens, 0
         return Batch(
             decodes,
@@ -135,7 +141,7 @@ class ContinuousBatcher:
     def _decode(self, preempted: Preempted) -> Batch:
         group = self.group
         size, growth, drafted = group.size, group.below_window, group.drafted
-        running, waiting, repeat, moved = len(self._running), len(self._waiting), 1, 0
+        running, waiting, repeat, moved = len(self._running), self.waiting_count, 1, 0
         if preempted:
             moved, self._moved_tokens = self._moved_tokens, 0
         elif not drafted:
@@ -199,6 +205,7 @@ class ContinuousBatcher:
         """Every sequence that waits or runs."""
         yield from self._running.values()
         yield from self._waiting
+        yield from self._coming
 
     def finish(self, sequence: Sequence) -> list[Sequence]:
         """Take out ``sequence`` wherever it is; its blocks are given back at once."""
@@ -271,7 +278,7 @@ class ContinuousBatcher:
         """It decodes at once: its next token's block must stay too, lest it go back before it has moved on."""
         if not self.group.grows:
             return spare
-        return max(spare, self.group.blocks_for_next()) + (sequence.stored_tokens % self.pool.block_tokens == 0)
+        return max(spare, self.group.blocks_for_next()) + self.group.blocks_to_join(sequence)
 
     def _fetch(self, sequence: Sequence) -> None:
         """The KV of ``sequence`` moves in from elsewhere, apart from what the prefix cache has; it decodes at once."""

@@ -9,6 +9,8 @@ from servewise.batching.sequence import Sequence
 class Recompute:
     """The way of vLLM v1, SGLang and TensorRT-LLM's MAX_UTILIZATION; what the prefix cache keeps is found again."""
 
+    moves_kv = False
+
     def leave(self, sequence: Sequence, *, whole: bool) -> int:  # noqa: ARG002 - the ways' seam
         """Nothing moves."""
         compute_again(sequence)

@@ -12,6 +12,8 @@ class Swap:
     So does who was still in its prompt.
     """
 
+    moves_kv = True
+
     def __init__(self, host_blocks: int, block_tokens: int) -> None:
         self.free = host_blocks
         self._block_tokens = block_tokens

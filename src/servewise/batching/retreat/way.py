@@ -8,7 +8,9 @@ from servewise.batching.sequence import Sequence
 
 
 class WayBack(Protocol):
-    """What becomes of the KV of a sequence that must give its blocks back."""
+    """What becomes of the KV of a sequence that must give its blocks back; ``moves_kv``: it may be kept elsewhere."""
+
+    moves_kv: bool
 
     def leave(self, sequence: Sequence, *, whole: bool) -> int:
         """``sequence`` has given its blocks back; ``whole``: it decoded, its KV was complete.

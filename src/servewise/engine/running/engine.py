@@ -82,6 +82,8 @@ class Engine:
         self.cache = model.new_cache(blocks, block_tokens)
         self._device = getattr(model, "device", torch.device("cpu"))
         self._batcher = policy.batcher(self.pool, model.config.window_tokens)
+        if getattr(self._batcher, "moves_kv", False):
+            raise InputError("the engine moves no KV to the host", where="policy", hint="preempt by recompute")
         self._tokenizer = tokenizer
         self._end_tokens = frozenset(model.config.end_tokens)
         self._salt = salt
