@@ -8,7 +8,8 @@ import sys
 NAMES = (
     "accuracy.step_times",
     "accuracy.kv_capacity",
-    "accuracy.published_decode",
+    "accuracy.measured_perf",
+    "accuracy.kernel_bench",
     "accuracy.layer_products",
     "accuracy.study_lengths",
     "accuracy.study_window",

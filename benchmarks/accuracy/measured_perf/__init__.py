@@ -1,0 +1,1 @@
+"""Published rates of real engines, one stream and small batches, beside predictions."""
