@@ -12,7 +12,7 @@ from servewise.report.charts.replicas import Count, replicas_chart
 from servewise.report.figures import simulate
 from servewise.report.figures.pick import table_behind
 from servewise.report.reading import Row, items, number, rows
-from servewise.report.tables.fleet import LATENCY, name
+from servewise.report.tables.fleet import EACH, LATENCY, name
 
 _MOST_TIMELINES = 3
 
@@ -38,7 +38,7 @@ def _timelines(answer: Answer) -> Iterator[Figure]:
                 (_there_s(one) for one in rows(answer.result, "replicas") if name(one) == name(row)), default=0.0
             )
             svg = replicas_chart(counts, max(end_s, last_s * 1.02, 1e-9), name(row))
-            table = table_behind(answer, "Each replica, first seed")
+            table = table_behind(answer, EACH)
             yield Figure(f"Replicas over time, {name(row)}", svg, answer.conditions, table)
 
 

@@ -9,6 +9,7 @@ from servewise.report.tables.phases import phases_table
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, seconds, size, times
 
 LATENCY = "Latency by layout and router"
+EACH = "Each replica, first seed"
 _UNSTABLE = "* unstable: its latencies grow with the length of the run."
 _CHANGES = (("ttft_p95", "TTFT p95"), ("tpot_p95", "TPOT p95"), ("e2e_p95", "E2E p95"), ("goodput", "Goodput"))
 
@@ -92,11 +93,13 @@ def _each(result: Row) -> Table:
         *_columns(Column("Layout", name, prose=True)),
         Column("Replica", lambda row: f"r{figure(row.get('replica'))} {text(row.get('role'))}", prose=True),
         Column("Hardware", lambda row: text(row.get("hardware"), UNKNOWN), prose=True, wide=True),
-        Column("Requests", lambda row: count(row.get("requests"))),
+        Column("Prompts", lambda row: count(row.get("computed_prompt_tokens"))),
+        Column("Ended", lambda row: count(row.get("requests"))),
         Column("Tokens", lambda row: count(row.get("output_tokens"))),
         Column("Busy", lambda row: percent(row.get("busy"))),
-        Column("Use", lambda row: percent(row.get("utilisation"))),
+        Column("Use", lambda row: percent(row.get("utilisation")), wide=True),
         Column("Cached", lambda row: percent(row.get("prefix_hit_rate")), wide=True),
         Column("There", lambda row: seconds(row.get("paid_s")), wide=True),
     )
-    return build("Each replica, first seed", columns, rows(result, "replicas"), grouped=True)
+    note = "Prompts are tokens that it computed; requests and their tokens stand where they ended."
+    return build(EACH, columns, rows(result, "replicas"), note=note, grouped=True)
