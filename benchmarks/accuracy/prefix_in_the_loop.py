@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from servewise.simulate.settled import since
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.ideal import ideal_roofline
 from servewise.techniques.reuse import BlockStore, count_reuse
+from servewise.techniques.session_reuse import session_reuse
 from servewise.workload.conversations import Conversations
 from servewise.workload.load import load_workload
 from servewise.workload.request import Request
@@ -151,6 +153,8 @@ def talks_served() -> list[dict[str, Any]]:
     for rate in TALK_RATES:
         talks = load_workload("chat-multiturn", rate_per_s=rate, requests=2_000)
         assert isinstance(talks, Conversations)
+        many = replace(talks, count=60_000).conversations(1)
+        closed_form = session_reuse(many, rate, capacity.blocks * 16).hit_rate
         for name, policy, answers in (
             ("no cache", PLAIN, True),
             ("prompts", CACHED, False),
@@ -160,7 +164,8 @@ def talks_served() -> list[dict[str, Any]]:
             taken = source if answers else PromptsOnly(source, talks.block_tokens)
             run = simulate(taken, policy, clock, blocks=capacity.blocks, hash_block_tokens=talks.block_tokens)
             run = since(run, source.settle_s)
-            rows.append({"rate_per_s": rate, "kept": name, "pool_tokens": capacity.blocks * 16, **_latency(run)})
+            row = {"rate_per_s": rate, "kept": name, "pool_tokens": capacity.blocks * 16}
+            rows.append({**row, "closed_form": closed_form if name == "answers too" else None, **_latency(run)})
     return rows
 
 
