@@ -41,7 +41,7 @@ ACCELERATORS = {
     "RTX 5000 Ada 32GB": "rtx-5000-ada",
     "RTX 6000 Ada 48GB": "rtx-6000-ada",
     "RTX PRO 6000 Blackwell": "rtx-pro-6000",
-    "RTX PRO 6000 Blackwell Server 96GB": "rtx-pro-6000",
+    "RTX PRO 6000 Blackwell Server 96GB": "rtx-pro-6000-server",
     "7900 XTX (PCIe)": "rx-7900-xtx",
     "M2 Ultra 76-Core GPU 192GB": "m2-ultra",
     "M3 Max 40‑Core GPU 64GB": "m3-max",
