@@ -7,6 +7,7 @@ from servewise.deployment.deployment import Deployment
 from servewise.steptime.attention_time import AttentionTime
 from servewise.steptime.coefficients import Coefficients, ValidRange
 from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.expert_parallel import uneven_caveats
 from servewise.steptime.floor import Floor, floor_of
 from servewise.steptime.kernels import host_s
 from servewise.steptime.messages import Messages
@@ -26,7 +27,8 @@ class CalibratedRoofline:
     """
 
     def __init__(self, deployment: Deployment, coefficients: Coefficients, caveats: tuple[Caveat, ...] = ()) -> None:
-        self.deployment, self.coefficients, self.caveats = deployment, coefficients, caveats
+        self.deployment, self.coefficients = deployment, coefficients
+        self.caveats = tuple(dict.fromkeys((*caveats, *uneven_caveats(deployment))))
         self.name = f"calibrated ({coefficients.title})"
         self.window_tokens = deployment.model.read_window_tokens
         self.valid_range: ValidRange | None = coefficients.valid_range

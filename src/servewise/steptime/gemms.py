@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from servewise.deployment.deployment import Deployment
 from servewise.modelspec.spec import AttentionKind, FeedForward, Layers, WeightPart
+from servewise.steptime.expert_parallel import HotRank, hot_rank
 from servewise.steptime.work import Experts, attention_parameters_on_rank, experts_of, stored_bits
 
 OUTPUT_BYTES = 2  # engines keep the products' results in 16 bits
@@ -18,13 +19,24 @@ class Gemm(NamedTuple):
     """``calls`` equal products a step on one rank.
 
     One call reads ``weights`` (for a dense product all of them, whatever the tokens), computes ``flops_per_token``
-    and moves ``activation_bytes_per_token`` for each new token.
+    and moves ``activation_bytes_per_token`` for each new token. ``hot``: experts lie whole on the ranks; the fullest
+    rank's time is the step's.
     """
 
     calls: int
     weights: Experts
     flops_per_token: float
     activation_bytes_per_token: float
+    hot: HotRank | None = None
+
+    def read_bytes(self, tokens: int) -> float:
+        """Weight bytes that one call of a step of ``tokens`` new tokens reads on the fullest rank."""
+        even = 1.0 - self.weights.unread**tokens
+        return self.weights.bytes * (even if self.hot is None else self.hot.read_share(tokens, even))
+
+    def work_tokens(self, tokens: int) -> float:
+        """The tokens whose FLOPs and activations the fullest rank has, in a step of ``tokens`` new tokens."""
+        return tokens if self.hot is None else self.hot.tokens(tokens)
 
 
 def layer_gemms(deployment: Deployment) -> tuple[Gemm, ...]:
@@ -82,7 +94,9 @@ def _experts(deployment: Deployment, group: Layers) -> tuple[Gemm, ...]:
     if not part.experts:
         return ()
     weights = experts_of(part, deployment.parallelism, stored_bits(deployment)[WeightPart.EXPERTS])
-    return _up_and_down(deployment, group.count, part.expert_parameters, weights, part.experts_per_token)
+    calls = _up_and_down(deployment, group.count, part.expert_parameters, weights, part.experts_per_token)
+    hot = hot_rank(deployment, part)
+    return tuple(each._replace(hot=hot) for each in calls)
 
 
 def _up_and_down(

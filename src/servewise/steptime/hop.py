@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.gemms import OUTPUT_BYTES
-from servewise.steptime.link import LinkTime, link_time
-
-UNLINKED = "Ethernet 10G"  # between accelerators whose catalogue entry names no link (assumed)
+from servewise.steptime.link import UNLINKED, LinkTime, link_time
 
 # Tensors of tokens x hidden values that engines hand on: the hidden states and, where norms are fused with the
 # addition, the residual beside them (vllm/model_executor/models/llama.py make_empty_intermediate_tensors, v0.9;

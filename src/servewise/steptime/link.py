@@ -14,6 +14,7 @@ from servewise.hardware.accelerator import Accelerator
 from servewise.hardware.catalogue import catalogue, load_accelerator
 
 FILE = "links.csv"
+UNLINKED = "Ethernet 10G"  # between accelerators whose catalogue entry names no link (assumed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,15 +47,15 @@ class Products:
         return self._one(self._head, rows, self._head_peak) if rows else 0.0
 
     def _one(self, gemm: Gemm, tokens: int, peak: float) -> float:
-        size, unread = gemm.weights
-        read = size * (1.0 - unread**tokens)
-        moved = gemm.activation_bytes_per_token * tokens
+        read, work = gemm.read_bytes(tokens), gemm.work_tokens(tokens)
+        moved = gemm.activation_bytes_per_token * work
         bandwidth = self._bandwidth
-        return self._coefficients.seconds(read / bandwidth, moved / bandwidth, gemm.flops_per_token * tokens / peak)
+        return self._coefficients.seconds(read / bandwidth, moved / bandwidth, gemm.flops_per_token * work / peak)
 
     def compute_s(self, shape: StepShape) -> float:
         """Arithmetic alone [s]."""
-        layers = sum(each.calls * each.flops_per_token for each in self._gemms) * shape.tokens / self._peak
+        tokens = shape.tokens
+        layers = sum(g.calls * g.flops_per_token * g.work_tokens(tokens) for g in self._gemms) / self._peak
         head = self._head.flops_per_token * shape.logit_rows / self._head_peak
         return (layers + head) / self._coefficients.flop_efficiency
 
@@ -63,8 +63,8 @@ class Products:
         """Weights, activations and small kernels' bytes alone [s]."""
         calls = [(each, shape.tokens) for each in self._gemms]
         calls += [(self._head, shape.logit_rows)] if shape.logit_rows else []
-        read = sum(g.calls * g.weights.bytes * (1.0 - g.weights.unread**n) for g, n in calls) / self._bandwidth
-        moved = sum(g.calls * g.activation_bytes_per_token * n for g, n in calls) / self._bandwidth
+        read = sum(g.calls * g.read_bytes(n) for g, n in calls) / self._bandwidth
+        moved = sum(g.calls * g.activation_bytes_per_token * g.work_tokens(n) for g, n in calls) / self._bandwidth
         return (
             read / self._coefficients.weight_efficiency
             + moved * self._coefficients.activation_factor

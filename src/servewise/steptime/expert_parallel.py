@@ -1,0 +1,98 @@
+"""Routed experts spread over ranks: what the fullest rank computes and reads, and the messages there and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from servewise.caveats import Caveat
+from servewise.deployment.deployment import Deployment
+from servewise.modelspec.spec import FeedForward
+from servewise.steptime.imbalance import R1, Load, Routing, load_of
+from servewise.steptime.link import UNLINKED, LinkTime, link_time
+
+UNEVEN = "expert-imbalance"
+COMBINED_BYTES = 2  # results come back in 16 bits
+
+
+class HotRank(NamedTuple):
+    """The fullest rank of a layer: the tokens of ``replicas`` replicas, each with as many as this one, call on it."""
+
+    load: Load
+    replicas: int
+
+    def tokens(self, tokens: int) -> float:
+        """Its tokens, where an even rank would have the work of ``tokens``."""
+        return tokens * self.load.hottest(tokens * self.replicas)
+
+    def read_share(self, tokens: int, even: float) -> float:
+        """The share of a rank's experts that it reads, never below the ``even`` share of distinct ones."""
+        held = self.load.routing.experts / self.load.routing.ranks
+        return min(1.0, max(even, self.load.experts_read(tokens * self.replicas) / held))
+
+
+def hot_rank(deployment: Deployment, part: FeedForward, concentration: float = R1) -> HotRank | None:
+    """The fullest rank of ``part``'s experts; None where every rank holds a slice of each expert."""
+    split = deployment.parallelism
+    ranks = split.tensor * split.data
+    if not split.expert or not part.experts or ranks == 1:
+        return None
+    routing = Routing(experts=part.experts, chosen=part.experts_per_token, ranks=ranks, concentration=concentration)
+    return HotRank(load_of(routing), split.data)
+
+
+def uneven_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
+    """What a reader must know of the load that was assumed."""
+    parts = [group.feed_forward for group in deployment.model.layers]
+    hot = [found.load.hottest(4096) for part in parts if (found := hot_rank(deployment, part)) is not None]
+    if not hot:
+        return ()
+    message = (
+        f"experts are taken to be as unevenly popular as DeepSeek-R1's: at 4,096 tokens the fullest rank has "
+        f"{max(hot):.2g} times the mean (reported: 1.07 to 2.6, after rebalancing 1.1)"
+    )
+    return (Caveat(UNEVEN, message, "count the routed tokens of each rank on your own traffic"),)
+
+
+class AllToAll(NamedTuple):
+    """Tokens to their experts' ranks and results back, for one layer.
+
+    Each rank sends the hidden values of its ``share`` of the tokens (tensor-parallel ranks divide a replica's) to
+    ``chosen`` experts, of which (ranks - 1) / ranks lie elsewhere: tokens x chosen x hidden x bytes, dispatched in
+    ``sent_bytes`` a value and combined in 16 bits. The fullest rank takes in and gives back more, over its own link.
+    Left out: DeepEP's normal kernels send a token once to a rank that has several of its experts.
+    """
+
+    chosen: int
+    hidden: int
+    ranks: int
+    share: float
+    sent_bytes: float
+    link: LinkTime
+    hot: HotRank | None = None
+
+    def seconds(self, tokens: int) -> float:
+        """The time of dispatch and combine for ``tokens`` tokens of this replica [s].
+
+        >>> link = LinkTime(latency_s=0.0, bytes_per_s=1e9)
+        >>> round(AllToAll(8, 7168, 8, 1.0, 1.0, link).seconds(1000), 6)
+        0.150528
+        """
+        if not tokens:
+            return 0.0
+        full = self.hot.tokens(tokens) if self.hot is not None else tokens
+        values = full * self.share * self.chosen * self.hidden * (self.ranks - 1) / self.ranks
+        return self.link.seconds(values * self.sent_bytes) + self.link.seconds(values * COMBINED_BYTES)
+
+
+def all_to_all_of(deployment: Deployment, part: FeedForward) -> AllToAll:
+    """The messages of one layer of ``part``'s experts, over the accelerators' link."""
+    split, accelerator = deployment.parallelism, deployment.accelerator
+    return AllToAll(
+        chosen=part.experts_per_token,
+        hidden=deployment.model.hidden_size,
+        ranks=split.tensor * split.data,
+        share=1.0 / split.tensor,
+        sent_bytes=deployment.activations.bits / 8,
+        link=link_time(accelerator if accelerator.link else UNLINKED),
+        hot=hot_rank(deployment, part),
+    )
