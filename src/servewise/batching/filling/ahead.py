@@ -28,17 +28,20 @@ class Ahead(ContinuousBatcher):
     def plan(self, now_s: float) -> Batch | None:
         """The next step, as it was decided when the last one began."""
         batch = super().plan(now_s)
-        if batch is None and (self._coming or self.ending):
-            self._let_go()
-            self._see()
-            return super().plan(now_s)
-        self._see()
+        if self._coming or batch is None:
+            return self._see(batch, now_s)
         return batch
 
-    def _see(self) -> None:
+    def _see(self, batch: Batch | None, now_s: float) -> Batch | None:
+        """Who came meanwhile counts from the next decision on, or from this one if nothing runs."""
+        idle = batch is None and bool(self._coming or self.ending)
         for sequence in self._coming:
             self._waiting.append(sequence)
         self._coming.clear()
+        if idle:
+            self._let_go()
+            return super().plan(now_s)
+        return batch
 
     def _room(self) -> bool:
         waiting = self._waiting
@@ -52,11 +55,17 @@ class Ahead(ContinuousBatcher):
 
     def _ending_matters(self, steps: int) -> bool:
         """Whether the blocks that are given back with the next step change one of ``steps`` steps."""
-        return bool(self._waiting) or (self.group.grows and self.group.blocks_for(steps) > self.pool.free)
+        return bool(self._waiting) or self.group.steps_within(self.pool.free, steps) < steps
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; who ended before it gives its blocks back now, after it took its own."""
-        ended_before, self.ending = self.ending, []
+        ended_before = self.ending
+        if not ended_before:
+            ended = super().commit(batch, steps)
+            if ended:
+                self.max_sequences = self._slots - len(ended)
+            return ended
+        self.ending = []
         ended = super().commit(batch, steps)
         for sequence in ended_before:
             self._give_blocks(sequence)

@@ -119,7 +119,12 @@ class ContinuousBatcher:
             growth, drafted = group.below_window, group.drafted
             context, windowed = group.context_tokens + decodes * (1 + drafted), group.windowed_tokens + growth
         active = decodes + sum([chunk[3] for chunk in chunks])
-        running, waiting, parts, came = len(self._running), self.waiting_count, tuple(chunks), tuple(admitted)
+        running, waiting, parts, came = (
+            len(self._running),
+            len(self._waiting) + len(self._coming),
+            tuple(chunks),
+            tuple(admitted),
+        )
         moved, self._moved_tokens = self._moved_tokens, 0
         return Batch(
             decodes,
@@ -141,7 +146,7 @@ class ContinuousBatcher:
     def _decode(self, preempted: Preempted) -> Batch:
         group = self.group
         size, growth, drafted = group.size, group.below_window, group.drafted
-        running, waiting, repeat, moved = len(self._running), self.waiting_count, 1, 0
+        running, waiting, repeat, moved = len(self._running), len(self._waiting) + len(self._coming), 1, 0
         if preempted:
             moved, self._moved_tokens = self._moved_tokens, 0
         elif not drafted:

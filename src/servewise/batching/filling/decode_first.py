@@ -49,10 +49,11 @@ class DecodeFirst(ContinuousBatcher):
         return group.blocks_for_next() if group.grows else 0
 
     def _fill(self, budget: int, growth: int, chunks: list[Chunk], admitted: list[Sequence]) -> None:
-        self._waiting.arrange()
-        while budget > 0:
-            longest = self.longest_chunk
-            sequence = self._admit(budget if budget < longest else longest, growth + self._decode_growth())
+        waiting, group, longest = self._waiting, self.group, self.longest_chunk
+        waiting.arrange()
+        while waiting and budget > 0:
+            spare = growth + group.blocks_for_next() if group.grows else growth
+            sequence = self._admit(budget if budget < longest else longest, spare)
             if sequence is None:
                 return
             admitted.append(sequence)
