@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import pickle
 from typing import Any
 
 import pytest
 
 from servewise.ask.deploying import deploy
 from servewise.ask.speculating import Speculating, SpeculationOptions, speculating, speculation_row
+from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Continuous, Static
 from servewise.batching.speculative.tally import Tally
 from servewise.deployment.capacity import KvCapacity, kv_capacity
@@ -128,4 +129,16 @@ def test_whole_batches_do_not_speculate() -> None:
 def test_another_clock_for_the_same_speculation() -> None:
     """A replicate by a slower target verifies by that clock."""
     found = built("ngram").speculation
-    assert dataclasses.replace(found, target=clock_for(TARGET, "ideal")).target.name == "ideal"
+    assert found.timed_by(clock_for(TARGET, "ideal")).target.name == "ideal"
+
+
+@pytest.mark.parametrize(
+    "length", [{}, {"speculate_until_batch": 4}, {"draft_length": "best"}, {"draft_length": "measured"}]
+)
+def test_workers_can_be_sent_it(length: dict[str, Any]) -> None:
+    """A speculation goes through pickle, as runs over processes need."""
+    found = built("eagle3", **length).speculation
+    again = pickle.loads(pickle.dumps(found))
+
+    assert again.words == found.words
+    assert again.policy(Continuous(8)).batcher(BlockPool(None, 16)).group.size == 0

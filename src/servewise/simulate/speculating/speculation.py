@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from servewise.batching.batch import Batch
@@ -35,6 +35,10 @@ class Speculation:
         """``policy`` with speculating sequences; ``seed`` decides what stands."""
         ahead = self.drafter.caches
         return Speculative(policy, self.acceptance, self.length, seed, looks_ahead=ahead, words=self.words)
+
+    def timed_by(self, target: Estimator) -> Speculation:
+        """The same with another clock of the target; the draft's, and a length chosen by the first, stay."""
+        return replace(self, target=target)
 
     def beside(self, batch: Batch) -> float:
         """The drafter's time, and what the verification's own shape lacks to that of a plain step [s].
