@@ -28,7 +28,7 @@ class Swap:
             return 0
         self.free -= blocks
         self._held[sequence.serial] = blocks
-        sequence.stored_tokens = tokens
+        sequence.stored_tokens, sequence.computed_tokens = tokens, 0
         return tokens
 
     def done(self, sequence: Sequence) -> None:
