@@ -129,7 +129,8 @@ def fleet(
     accelerator-hour] stands for the shipped one of the first accelerator.
     """
     splits = splits_of(disaggregate, replicas)
-    count = whole(replicas or (sum(splits[0]) if splits else DEFAULT_REPLICAS), "replicas", most=MOST_REPLICAS)
+    usual = sum(splits[0]) if splits else DEFAULT_REPLICAS
+    count = whole(usual if replicas is None else replicas, "replicas", most=MOST_REPLICAS)
     deployment = _one_replica(deploy(model, accelerator, **options))
     choices = PolicyOptions(
         slots=slots, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache, settings=settings or {}
