@@ -14,6 +14,7 @@ from servewise.steptime.hop import Hop, hop_of
 from servewise.steptime.ideal import IdealRoofline
 from servewise.steptime.lines import summed
 from servewise.steptime.link import LinkTime
+from servewise.steptime.overlap import Hosted
 from servewise.steptime.shape import StepShape, decode_shape
 from servewise.steptime.work import Experts
 
@@ -44,11 +45,14 @@ def pipeline_of(deployment: Deployment, estimator: Estimator, over: LinkTime | N
     """``estimator`` of all of ``deployment`` taken apart into its stages; with one stage, itself.
 
     Each stage holds its share of the layers, of every kind alike (as ``pipeline_stages`` splits them), the last one the
-    head, and what the engine does once a step. The ideal engine's hops take no time, as its messages do.
+    head, and what the engine does once a step; a host that overlaps feeds the first stage. The ideal engine's hops take no time, as its messages do.
     """
     stages = list(pipeline_stages(deployment.model.layer_count, deployment.parallelism.pipeline))
     if len(stages) == 1:
         return Pipeline((estimator,))
+    if isinstance(estimator, Hosted):
+        found = pipeline_of(deployment, estimator.device, over)
+        return replace(found, stages=(replace(estimator, device=found.stages[0]), *found.stages[1:]))
     if isinstance(estimator, IdealRoofline):
         return Pipeline(tuple(_ideal(estimator, each) for each in stages))
     whole, once_s = _unsplit(estimator)
