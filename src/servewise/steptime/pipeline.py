@@ -45,7 +45,8 @@ def pipeline_of(deployment: Deployment, estimator: Estimator, over: LinkTime | N
     """``estimator`` of all of ``deployment`` taken apart into its stages; with one stage, itself.
 
     Each stage holds its share of the layers, of every kind alike (as ``pipeline_stages`` splits them), the last one the
-    head, and what the engine does once a step; a host that overlaps feeds the first stage. The ideal engine's hops take no time, as its messages do.
+    head, and what the engine does once a step; a host that overlaps feeds the first stage. The ideal engine's hops
+    take no time, as its messages do.
     """
     stages = list(pipeline_stages(deployment.model.layer_count, deployment.parallelism.pipeline))
     if len(stages) == 1:
