@@ -36,9 +36,9 @@ INDEPENDENT = Caveat(
 )
 HOST_TIME = Caveat(
     "drafting-on-the-host",
-    "the engine's own time to draft and to verify is left out: vLLM and SGLang of early 2025 took about 0.5 ms a draft "
-    "pass and up to 0.3 ms a sequence, late 2025's nearly none",
-    "measure the speed-up at batch 1 and compare",
+    "the engine's own time to draft and to verify is left out: vLLM and SGLang of early 2025 took 0.7 to 1.2 ms a "
+    "draft pass and up to 0.15 ms a sequence (fitted to published speed-ups), vLLM 0.11.2 hardly any",
+    "give --draft-overhead, or measure the speed-up at batch 1 and compare",
 )
 
 

@@ -35,7 +35,7 @@ def eagle(target: Deployment, *, draft_vocabulary: int | None = None) -> Deploym
     if draft_vocabulary is not None:
         attention = replace(attention, parameters=attention.parameters + _read_parameters(attention, hidden))
     head = replace(
-        _head_of(model, f"{model.name} EAGLE"),
+        _head_of(model, f"{model.name} {'EAGLE' if draft_vocabulary is None else 'EAGLE-3'}"),
         layers=(replace(layer, count=1, attention=attention, feed_forward=FeedForward(dense_parameters=dense)),),
         weights=model.dtype,
         part_formats=(),
