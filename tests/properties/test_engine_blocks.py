@@ -65,6 +65,8 @@ def test_every_block_is_in_one_place(policy: Policy, blocks: int, rng: random.Ra
     for _ in range(60):
         if rng.random() < 0.4 and len(handles) < 25:
             prompt = [rng.randrange(2)] * rng.randrange(12) + [rng.randrange(40) for _ in range(rng.randrange(1, 9))]
+            if handles and rng.random() < 0.4:  # the next turn of a conversation, or of one that still goes on
+                prompt = rng.choice(handles).tokens[:30] + prompt[-4:]
             count = rng.randrange(1, 25)
             with suppress(InputError):  # longer than a step, or than a slot, of that policy
                 handles.append(engine.submit(prompt, SamplingSettings(max_tokens=count, temperature=0.0)))
