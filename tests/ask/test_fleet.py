@@ -41,11 +41,12 @@ def rows(**asked: Any) -> list[dict[str, Any]]:
     return list(fleet(MODEL, **options).result["rows"])
 
 
-def test_one_replica_is_simulate() -> None:
-    """A fleet of one has the latencies, counts and intervals of ``simulate``."""
-    asked: dict[str, Any] = {"workload": chat(), "rate": 2.0, "seeds": 3, "slots": 8, "slo": "ttft_p95<=1s", **STUDY}
-    alone = simulate(MODEL, **asked).result["rows"][0]
-    one = fleet(MODEL, replicas=1, **asked).result["rows"][0]
+@pytest.mark.parametrize("split", [{}, {"tp": 1, "pp": 2}])
+def test_one_replica_is_simulate(split: dict[str, int]) -> None:
+    """A fleet of one has the latencies, counts and intervals of ``simulate``, pipelined or not."""
+    asked: dict[str, Any] = {"workload": chat(), "rate": 2.0, "seeds": 2, "slots": 8, "slo": "ttft_p95<=1s", **split}
+    alone = simulate(MODEL, "a100-80gb", **asked).result["rows"][0]
+    one = fleet(MODEL, "a100-80gb", replicas=1, **asked).result["rows"][0]
 
     for key in ("ttft_s", "tpot_s", "itl_s", "e2e_s", "completed", "utilisation", "goodput_per_s", "mean_phases"):
         assert one[key] == alone[key], key
@@ -207,6 +208,7 @@ def test_runs_are_kept(tmp_path: Path) -> None:
         ({"count": 2, "tp": 1}, "count"),
         ({"price": -1.0}, "price"),
         ({"lockstep": True, "autoscale": "load=0.5"}, "lockstep"),
+        ({"lockstep": True, "pp": 2, "tp": 1}, "lockstep"),
     ],
 )
 def test_what_cannot_be_is_one_clear_error(wrong: dict[str, Any], words: str) -> None:

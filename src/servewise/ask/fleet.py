@@ -224,6 +224,7 @@ def _servers(
         blocks=capacity.blocks,
         block_tokens=capacity.block_tokens,
         hash_block_tokens=load.hash_block_tokens,
+        deployment=deployment,
     )
     shapes = list(islice(Door(shapes_of(load, seed), longest_context(deployment)), PEEKED))
     if not shapes:
@@ -237,6 +238,7 @@ def _servers(
             blocks=server.blocks,
             block_tokens=server.block_tokens,
             hash_block_tokens=server.hash_block_tokens,
+            deployment=deployment,
             weight=weight,
         )
         for clock in clocks

@@ -67,10 +67,7 @@ def simulate_fleet(
 
     Raises InputError for requests out of order, a fleet without replicas, and failures of replicas that there are not.
     """
-    if not kinds:
-        raise InputError("a fleet has at least one replica", where="replicas")
-    if lockstep and (outages or autoscale):
-        raise InputError("ranks in lockstep fail and start together", where="lockstep", hint="leave one of them out")
+    _check(kinds, lockstep=lockstep, changing=bool(outages or autoscale))
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
     recorder = Recorder()
 
@@ -86,6 +83,15 @@ def simulate_fleet(
         Scaling(core, autoscale, kinds[0])
     core.run(until, progress)
     return run_of(core, failing.retries)
+
+
+def _check(kinds: Sequence[ReplicaKind], *, lockstep: bool, changing: bool) -> None:
+    if not kinds:
+        raise InputError("a fleet has at least one replica", where="replicas")
+    if lockstep and changing:
+        raise InputError("ranks in lockstep fail and start together", where="lockstep", hint="leave one of them out")
+    if lockstep and any(each.stages > 1 for each in kinds):
+        raise InputError("ranks in lockstep have one pipeline stage each", where="lockstep", hint="--pp 1")
 
 
 def run_of(core: FleetCore, retries: Mapping[int, int]) -> FleetRun:

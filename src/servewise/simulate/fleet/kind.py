@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servewise.batching.batch import Batcher
-from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
 from servewise.batching.positive import positive
-from servewise.simulate.replica import Beside
+from servewise.deployment.deployment import Deployment
+from servewise.simulate.recorder import Recorder
+from servewise.simulate.replica import Beside, Replica, Watch
+from servewise.simulate.serving import replica_for
 from servewise.steptime.estimator import Estimator
 
 
@@ -26,15 +27,34 @@ class ReplicaKind:
     hash_block_tokens: int | None = None
     weight: float = 1.0
     beside: Beside | None = None
+    deployment: Deployment | None = None
 
     def __post_init__(self) -> None:
         """Refuse a weight that is not above 0."""
         positive("a replica's weight", self.weight)
 
-    def batcher(self) -> Batcher:
-        """The policy at work on an empty pool."""
-        cached = self.hash_block_tokens if self.caches else None
-        return self.policy.batcher(BlockPool(self.blocks, self.block_tokens, cached), self.estimator.window_tokens)
+    def replica(
+        self, number: int, recorder: Recorder, *, longest_jump: int | None = None, watch: Watch | None = None
+    ) -> Replica:
+        """A fresh server of this kind: nothing is there, nothing is cached."""
+        return replica_for(
+            self.deployment,
+            self.policy,
+            self.estimator,
+            recorder,
+            blocks=self.blocks,
+            block_tokens=self.block_tokens,
+            hash_block_tokens=self.hash_block_tokens,
+            number=number,
+            longest_jump=longest_jump,
+            beside=self.beside,
+            watch=watch,
+        )
+
+    @property
+    def stages(self) -> int:
+        """Pipeline stages of one replica."""
+        return 1 if self.deployment is None else self.deployment.parallelism.pipeline
 
     @property
     def caches(self) -> bool:

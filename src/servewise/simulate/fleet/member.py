@@ -38,15 +38,7 @@ class Member:
         self.replica = self._made()
 
     def _made(self) -> Replica:
-        return Replica(
-            self.kind.batcher(),
-            self.kind.estimator,
-            self._recorder,
-            number=self.number,
-            longest_jump=self._longest_jump,
-            beside=self.kind.beside,
-            watch=self._watch,
-        )
+        return self.kind.replica(self.number, self._recorder, longest_jump=self._longest_jump, watch=self._watch)
 
     @property
     def waiting(self) -> int:
