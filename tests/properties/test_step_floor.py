@@ -151,7 +151,7 @@ def shapes(draw: st.DrawFn, window: int | None) -> StepShape:
 def steps(draw: st.DrawFn) -> tuple[Deployment, Estimator, StepShape]:
     """A deployment, one of its estimators, and a step of it."""
     deployment = draw(deployments())
-    estimator = estimator_for(deployment, draw(st.sampled_from(["ideal", "calibrated"])))
+    estimator = estimator_for(deployment, draw(st.sampled_from(["ideal", "calibrated", "served"])))
     return deployment, estimator, draw(shapes(estimator.window_tokens))
 
 

@@ -11,14 +11,17 @@ from servewise.steptime.calibration_file import load_calibration
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import ideal_roofline
 from servewise.steptime.lookup import coefficients_for
+from servewise.steptime.served_lookup import served_roofline
 from servewise.steptime.table import TableEstimator
 from servewise.steptime.table_file import load_table
 
-KINDS = ("calibrated", "ideal")
+KINDS = ("calibrated", "served", "ideal")
 
 
 def estimator_for(deployment: Deployment, kind: str = "calibrated") -> Estimator:
-    """The estimator called ``kind`` for ``deployment``: ``calibrated``, ``ideal``, or a file.
+    """The estimator called ``kind`` for ``deployment``: ``calibrated``, ``served``, ``ideal``, or a file.
+
+    ``calibrated`` is the kernels alone, ``served`` the kernels inside a server as those that were measured.
 
     A .toml file is a calibration (``servewise calibrate``), a .csv or .json file a table of measured steps.
 
@@ -28,6 +31,8 @@ def estimator_for(deployment: Deployment, kind: str = "calibrated") -> Estimator
         return ideal_roofline(deployment)
     if kind == "calibrated":
         return calibrated_roofline(deployment)
+    if kind == "served":
+        return served_roofline(deployment)
     if Path(kind).suffix == ".toml":
         return load_calibration(kind).estimator(deployment, Path(kind).name)
     if Path(kind).suffix or any(mark in kind for mark in "/\\"):
