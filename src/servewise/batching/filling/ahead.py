@@ -57,6 +57,13 @@ class Ahead(ContinuousBatcher):
         """Whether the blocks that are given back with the next step change one of ``steps`` steps."""
         return bool(self._waiting) or self.group.steps_within(self.pool.free, steps) < steps
 
+    def _relief(self) -> Preempted:
+        """One more goes back, unless it is the only one: then the blocks of those that ended are waited for."""
+        if self.ending and len(self._running) == 1:
+            self._let_go()
+            return ()
+        return super()._relief()
+
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; who ended before it gives its blocks back now, after it took its own."""
         ended_before = self.ending

@@ -241,11 +241,15 @@ class ContinuousBatcher:
         self.pool.release(sequence)
 
     def _make_room(self) -> Preempted:
-        out: list[Sequence] = []
+        out: Preempted = ()
         group, pool = self.group, self.pool
         while group.blocks_for_next() > pool.available:
-            out.append(self._send_back())
-        return tuple(out)
+            out += self._relief()
+        return out
+
+    def _relief(self) -> Preempted:
+        """One more goes back, for its blocks."""
+        return (self._send_back(),)
 
     def _send_back(self) -> Sequence:
         victim = self._victim(self._running, self.group)

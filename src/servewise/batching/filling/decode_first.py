@@ -21,7 +21,7 @@ class DecodeFirst(ContinuousBatcher):
         growth = 0
         if chunks and self._admission.by_chunk:
             while (growth := self._growth(chunks)) + self._decode_growth() > self.pool.available:
-                preempted = (*preempted, self._send_back())
+                preempted += self._relief()
                 chunks = []
                 budget = self._continue(chunks)
         admitted: list[Sequence] = []

@@ -69,6 +69,8 @@ class PrefillBatches(ContinuousBatcher):
 
     def _retract(self) -> Preempted:
         retracted = self._make_room()
+        if not retracted:
+            return ()
         group = self.group
         going_on = [each for each in self._running.values() if each.join]
         made = sum([group.generated(each) for each in going_on])
