@@ -12,6 +12,7 @@ from typing import NamedTuple
 from servewise.ask import replicates
 from servewise.ask.run import keep_run
 from servewise.ask.serving import Door, Load, shapes_of, source_of
+from servewise.batching.speculative.tally import Tally
 from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
@@ -32,10 +33,11 @@ Task = tuple[int, float, int, int]  # which policy, the rate, the replicate
 
 
 class Row(NamedTuple):
-    """The runs of one policy at one rate, and whether the first was in balance."""
+    """The runs of one policy at one rate, whether the first was in balance, and what it did in speculation."""
 
     summary: RunSummary
     balance: Balance
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,23 +102,25 @@ def replicates_of(seeds: int, *, bracketed: bool) -> tuple[Replicate, ...]:
     return (*((NOMINAL, seed) for seed in range(seeds)), *([(SLOW, 0), (FAST, 0)] if bracketed else []))
 
 
-def _together(which: Sequence[Replicate], runs: Sequence[tuple[RunSummary, Balance]]) -> Row:
-    summaries = dict(zip(which, (summary for summary, _ in runs), strict=True))
+def _together(which: Sequence[Replicate], runs: Sequence[Row]) -> Row:
+    summaries = dict(zip(which, (each.summary for each in runs), strict=True))
     seeds = [summary for (clock, _), summary in summaries.items() if clock == NOMINAL]
     whole = replicates.together(seeds, summaries.get((SLOW, 0)), summaries.get((FAST, 0)))
-    return Row(whole, runs[which.index((NOMINAL, 0))][1])
+    return runs[which.index((NOMINAL, 0))]._replace(summary=whole)
 
 
-def _replicate(experiment: Experiment, task: Task) -> tuple[RunSummary, Balance]:
+def _replicate(experiment: Experiment, task: Task) -> Row:
     which, rate, clock, seed = task
+    server = experiment.clocks[which][clock]
+    tally = None if server.speculation is None else Tally()
     source, door = source_of(experiment.workload, rate, experiment.seed + seed, experiment.longest)
-    run = experiment.clocks[which][clock].run(source)
+    run = server.run(source, seed=experiment.seed + seed, tally=tally)
     if isinstance(source, SessionArrivals):
         run = since(run, source.settle_s)
     if experiment.run_dir is not None and (clock, seed) == (NOMINAL, 0):
         _keep(experiment, run, which, rate)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
-    return replace(summary, rejected=summary.rejected + door.refused), trend(run.requests)
+    return Row(replace(summary, rejected=summary.rejected + door.refused), trend(run.requests), tally)
 
 
 def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -37,6 +37,13 @@ from servewise.ask.serving import (
     shapes_of,
     source_of,
     workload_named,
+)
+from servewise.ask.speculating import (
+    DEFAULT_DRAFT_TOKENS,
+    Speculating,
+    SpeculationOptions,
+    speculating,
+    speculation_row,
 )
 from servewise.batching.policies import Policy
 from servewise.caveats import Caveat, unique
@@ -74,6 +81,14 @@ def simulate(
     chunked: bool = True,
     prefix_cache: bool = False,
     settings: Mapping[str, object] | None = None,
+    speculate: str | None = None,
+    acceptance: float | str | Iterable[float] | None = None,
+    draft_tokens: int = DEFAULT_DRAFT_TOKENS,
+    draft_length: str = "fixed",
+    speculate_until_batch: int | None = None,
+    hit_rate: float = 1.0,
+    draft_overhead: float = 0.0,
+    kv_blocks: int | None = None,
     unit_step: bool = False,
     seed: int = 0,
     seeds: int = DEFAULT_SEEDS,
@@ -92,7 +107,8 @@ def simulate(
     None: its own. ``slots``: sequences at once; ``window`` [s]: how long dynamic batching waits; ``reserve``: blocks
     for the whole answer are taken at admission; ``chunked``: prompts may be split over steps; ``unit_step``: every step
     costs 1 s. A ``policy`` may be an engine's own scheduler (vllm, sglang, trtllm, llamacpp), with ``settings`` by the
-    engine's names; slots, reserve, chunked and prefix_cache are not for those.
+    engine's names; slots, reserve, chunked and prefix_cache are not for those. ``speculate`` and what belongs to it:
+    see ``SpeculationOptions``. ``kv_blocks``: the pool as the engine's log tells it, instead of the computed one.
 
     Intervals are of ``seeds`` seeds from ``seed`` on (a trace has none) and of the estimator's coefficients, as
     ``ask.replicates`` says. ``knees`` are where each policy saturates (see ``plan.saturation``); a row is ``stable``
@@ -116,7 +132,19 @@ def simulate(
     whole(seeds, "seeds", most=MOST_SEEDS)
     whole(seed, "seed", least=0)
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
-    servers = [_server(deployment, each, clock, load) for each in policies]
+    drafting = _speculating(
+        deployment,
+        clock,
+        estimator,
+        speculate,
+        acceptance=acceptance,
+        draft_tokens=draft_tokens,
+        draft_length=draft_length,
+        speculate_until_batch=speculate_until_batch,
+        hit_rate=hit_rate,
+        draft_overhead=draft_overhead,
+    )
+    servers = [_server(deployment, each, clock, load, drafting, kv_blocks) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
     seen = _window(moment, moment_file)
     door = _door(load, seed, longest_context(deployment))
@@ -130,7 +158,14 @@ def simulate(
         longest=longest_context(deployment),
         requests=door.came,
         slo=objective,
-        conditions=_conditions(deployment, policies, load, rates, clock, range(seed, seed + offsets)),
+        conditions=_conditions(
+            deployment,
+            [drafting.policy(each) if drafting else each for each in policies],
+            load,
+            rates,
+            clock,
+            range(seed, seed + offsets),
+        ),
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
     )
@@ -144,6 +179,7 @@ def simulate(
         result=_result(policies, rates, rows, knees, objective, unit_step=unit_step),
         caveats=unique(
             clock.caveats
+            + (() if drafting is None else drafting.caveats)
             + caveats_of(load)
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + refused_caveats(door.refused, door.came, door.longest)
@@ -207,15 +243,44 @@ def _names(policy: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([policy] if isinstance(policy, str) else policy))
 
 
-def _server(deployment: Deployment, policy: Policy, clock: Estimator, load: Load) -> Server:
+def _server(
+    deployment: Deployment,
+    policy: Policy,
+    clock: Estimator,
+    load: Load,
+    drafting: Speculating | None,
+    kv_blocks: int | None,
+) -> Server:
     capacity = capacity_for_serving(deployment)
+    if kv_blocks is not None:
+        whole(kv_blocks, "kv_blocks")
+    if drafting is not None:
+        drafting.policy(policy)  # refused where it does not speculate
     return Server(
         policy=policy,
         estimator=clock,
-        blocks=capacity.blocks,
+        blocks=kv_blocks or (capacity.blocks if drafting is None else drafting.blocks(capacity)),
         block_tokens=capacity.block_tokens,
         hash_block_tokens=load.hash_block_tokens,
+        deployment=deployment,
+        speculation=None if drafting is None else drafting.speculation,
     )
+
+
+def _speculating(
+    deployment: Deployment, clock: Estimator, estimator: str | None, speculate: str | None, **options: Any
+) -> Speculating | None:
+    """How it speculates, None: not at all; InputError for options without ``speculate``, or without their rates."""
+    usual = {each.name: each.default for each in fields(SpeculationOptions)} | {"acceptance": None}
+    if speculate is None:
+        asked = [name for name, value in options.items() if value != usual[name]]
+        if asked:
+            raise InputError("says how to speculate, but nothing does", where=asked[0], hint="give --speculate too")
+        return None
+    if options["acceptance"] is None:
+        hint = "e.g. --acceptance 0.7 or, by position, 0.8,0.7,0.6"
+        raise InputError("speculation needs the share of drafts that stand", where="acceptance", hint=hint)
+    return speculating(deployment, clock, SpeculationOptions(speculate=speculate, **options), estimator)
 
 
 def _result(
@@ -256,9 +321,10 @@ def _beyond(clock: Estimator, summary: RunSummary) -> tuple[Caveat, ...]:
 
 
 def _row(policy: Policy, rate: float, row: Row, knee: Knee) -> dict[str, Any]:
-    summary, balance = row
+    summary, balance, _ = row
     found = simulated_row(policy.name, rate or summary.requests_per_s, summary, slots=policy.slots)
     below = rate < knee.low_per_s and balance.verdict != "growing"
+    found |= {} if row.tally is None else speculation_row(row.tally)
     return found | {"stable": below, "balance": balance.verdict, "backlog_growth_per_s": balance.growth_per_s}
 
 

@@ -69,6 +69,7 @@ def server_of(
         blocks=capacity.blocks,
         block_tokens=capacity.block_tokens,
         hash_block_tokens=hash_block_tokens,
+        deployment=candidate.deployment,
     )
 
 

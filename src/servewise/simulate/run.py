@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
-from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
+from servewise.deployment.deployment import Deployment
 from servewise.records.columns import RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
 from servewise.simulate.recorder import Recorder
 from servewise.simulate.replica import Beside, Replica, Watch
+from servewise.simulate.serving import replica_for
 from servewise.simulate.timed import TimedSequence
 from servewise.steptime.estimator import Estimator
 from servewise.workload.request import Request
@@ -45,6 +46,7 @@ def simulate(
     longest_jump: int | None = None,
     beside: Beside | None = None,
     watch: Watch | None = None,
+    deployment: Deployment | None = None,
 ) -> Run:
     """Run ``requests`` (in order of arrival, or an Arrivals that answers back) to their ends.
 
@@ -52,15 +54,25 @@ def simulate(
     has a prefix cache and ``hash_block_tokens`` says what the requests' hashes stand for. ``until`` is asked now
     and then whether to stop early; ``progress`` is told how many requests have ended. ``longest_jump`` bounds the
     steps taken at once; 1 steps one by one. ``beside`` are the seconds of a step that the estimator does not know (KV
-    moved, tokens drafted); ``watch`` sees every step.
+    moved, tokens drafted); ``watch`` sees every step. ``deployment``, where it splits
+    the model over pipeline stages, makes a server of that many batches in flight.
 
     Raises InputError for requests out of order.
     """
-    cached = hash_block_tokens if getattr(policy, "prefix_cache", False) else None
-    batcher = policy.batcher(BlockPool(blocks, block_tokens, cached), estimator.window_tokens)
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
     recorder = Recorder()
-    replica = Replica(batcher, estimator, recorder, longest_jump=longest_jump, beside=beside, watch=watch)
+    replica = replica_for(
+        deployment,
+        policy,
+        estimator,
+        recorder,
+        blocks=blocks,
+        block_tokens=block_tokens,
+        hash_block_tokens=hash_block_tokens,
+        longest_jump=longest_jump,
+        beside=beside,
+        watch=watch,
+    )
     EventCore(source, replica).run(until, progress)
     return Run(recorder.requests, recorder.steps, policy.slots)
 

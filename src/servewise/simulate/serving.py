@@ -15,7 +15,7 @@ from servewise.steptime.pipeline import Pipeline, pipeline_of
 
 
 def replica_for(
-    deployment: Deployment,
+    deployment: Deployment | None,
     policy: Policy,
     estimator: Estimator,
     recorder: Recorder,
@@ -28,21 +28,21 @@ def replica_for(
     beside: Beside | None = None,
     watch: Watch | None = None,
 ) -> Replica:
-    """A server of ``deployment`` under ``policy`` and the clock of ``estimator``, one for the whole of it.
+    """A server of ``deployment`` (None: on one accelerator, whatever it is) under ``policy`` and the clock of
+    ``estimator``, one for the whole of it.
 
     ``blocks`` of ``block_tokens`` tokens is its KV pool, None: without limit; the other arguments are those of
     ``simulate`` and of ``Replica``.
     """
-    pipeline = pipeline_of(deployment, estimator)
     cached = hash_block_tokens if getattr(policy, "prefix_cache", False) else None
     pool = BlockPool(blocks, block_tokens, cached)
-    if len(pipeline.stages) == 1:
+    if deployment is None or deployment.parallelism.pipeline == 1:
         batcher = policy.batcher(pool, estimator.window_tokens)
         return Replica(
             batcher, estimator, recorder, number=number, longest_jump=longest_jump, beside=beside, watch=watch
         )
     return pipelined(
-        pipeline,
+        pipeline_of(deployment, estimator),
         policy,
         estimator,
         recorder,
