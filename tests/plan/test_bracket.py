@@ -34,10 +34,11 @@ def test_a_request_takes_its_prompt_and_its_share_of_steps() -> None:
     assert seconds_per_request(one, 2000, 96) == pytest.approx(2000 * 26e9 / 312e12 + 96 * 0.0398 / 32, rel=0.002)
 
 
-def test_slow_and_fast_lie_around_the_fitted_clock() -> None:
+@pytest.mark.parametrize("estimator", ["calibrated", "served"])
+def test_slow_and_fast_lie_around_the_fitted_clock(estimator: str) -> None:
     """A decode step by the slow clock takes longer than by the fitted one, by the fast clock less."""
-    clock = estimator_for(LLAMA)
-    found = bracket(LLAMA, "calibrated", server(clock), fixed(10, 1000, 200).requests, seed=0)
+    clock = estimator_for(LLAMA, estimator)
+    found = bracket(LLAMA, estimator, server(clock), fixed(10, 1000, 200).requests, seed=0)
     assert found is not None
     shape = decode_shape(64, 1000)
 

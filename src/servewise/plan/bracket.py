@@ -15,6 +15,7 @@ from servewise.plan.clock import kind_for
 from servewise.plan.server import Server
 from servewise.steptime.draws import calibrated_draws
 from servewise.steptime.estimator import Estimator
+from servewise.steptime.served import ServedRoofline
 from servewise.steptime.server_roofline import ServerRoofline
 from servewise.steptime.shape import decode_shape, prefill_shape
 from servewise.workload.request import Request
@@ -35,10 +36,11 @@ def bracket(
 ) -> Bracket | None:
     """The slow and the fast clock of ``deployment``; None where the estimator has no coefficients to draw.
 
-    A calibration's own two are as far apart as its predictions were off on loads that its fit did not see.
+    The own two of a calibration, and of a server as shipped, are as far apart as its predictions were off on what its
+    fit did not see.
     """
     if kind_for(deployment, estimator) != "calibrated":
-        own = server.estimator.bracket() if isinstance(server.estimator, ServerRoofline) else None
+        own = server.estimator.bracket() if isinstance(server.estimator, ServerRoofline | ServedRoofline) else None
         return None if own is None else Bracket(*own)
     prompt = max(1, round(sum(each.prompt_tokens for each in requests) / len(requests)))
     output = max(1, round(sum(each.output_tokens for each in requests) / len(requests)))
