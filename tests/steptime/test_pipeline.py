@@ -82,3 +82,21 @@ def test_no_link_hops_over_a_network() -> None:
     split = deployed(LLAMA_31_70B, accelerator(), pipeline=2)
 
     assert hop_of(split).link == link_time("Ethernet 10G")
+
+
+def test_stages_of_a_served_engine_sum_to_it_without_hops() -> None:
+    """What a server adds to its kernels is shared out too, and hops are counted once."""
+    one, split = (deployed(LLAMA_31_70B, load_accelerator("h100-sxm"), pipeline=pipeline) for pipeline in (1, 4))
+    whole, stages = estimator_for(one, "served"), pipeline_of(split, estimator_for(split, "served")).stages
+
+    for shape in SHAPES:
+        assert sum(stage.seconds(shape) for stage in stages) == pytest.approx(whole.seconds(shape), rel=1e-9)
+
+
+def test_the_whole_estimator_counts_the_same_hops() -> None:
+    """The calibrated step of a deployment in stages is its stages and hops, so sizes and simulations agree."""
+    split = deployed(LLAMA_31_70B, load_accelerator("h100-sxm"), pipeline=4)
+    estimator = estimator_for(split)
+
+    for shape in SHAPES:
+        assert pipeline_of(split, estimator).seconds(shape) == pytest.approx(estimator.seconds(shape), rel=1e-9)

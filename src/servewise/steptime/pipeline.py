@@ -15,6 +15,7 @@ from servewise.steptime.ideal import IdealRoofline
 from servewise.steptime.lines import summed
 from servewise.steptime.link import LinkTime
 from servewise.steptime.overlap import Hosted
+from servewise.steptime.served import ServedRoofline
 from servewise.steptime.shape import StepShape, decode_shape
 from servewise.steptime.work import Experts
 
@@ -63,6 +64,10 @@ def pipeline_of(deployment: Deployment, estimator: Estimator, over: LinkTime | N
 
 def _unsplit(estimator: Estimator) -> tuple[Estimator, float]:
     """The estimator of the same layers without hops, and the seconds in it that a step takes once [s]."""
+    if isinstance(estimator, ServedRoofline):
+        kernels, _ = _unsplit(estimator.kernels)
+        assert isinstance(kernels, CalibratedRoofline)
+        return estimator.around(kernels), 0.0
     if not isinstance(estimator, CalibratedRoofline):
         return estimator, 0.0
     deployment = estimator.deployment

@@ -61,6 +61,12 @@ class ServedRoofline:
         )
         return slow, fast
 
+    def around(self, kernels: CalibratedRoofline) -> ServedRoofline:
+        """The same server around other kernels."""
+        return ServedRoofline(
+            kernels, self.overheads, name=self.name, caveats=self.caveats, spread=self.spread, times=self.times
+        )
+
     def seconds(self, shape: StepShape) -> float:
         """The step's time [s]."""
         known = self.overheads
