@@ -91,10 +91,10 @@ class PipelinedReplica(Replica):
         if not self.running:
             return
         flight = self._flights[0] if self._flights else None
-        if flight is not None and flight.jumped and flight.steps > 1:
+        if flight is not None and flight.jumped:
             if not self._one_stage:
                 self._shorten(flight, at_s)
-            elif flight.batch.open:
+            elif flight.batch.open and flight.steps > 1:
                 self._flights[0] = self._jump_of(flight.batch, at_s)
         self.due_s = self._next_event_s(at_s)
 
