@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import nan
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
@@ -238,12 +238,11 @@ class Engine:
     def _spans(self, batch: Batch, now_s: float) -> list[Span]:
         """The step's spans, with blocks for them all."""
         for sequence in batch.preempted:
-            del self._running[sequence.serial]
+            self._running.pop(sequence.serial).leave(now_s)
         for sequence in batch.admitted:
             generation = self._live[sequence.serial]
             self._running[sequence.serial] = generation
-            if isnan(generation.admitted_s):
-                generation.admitted_s = now_s
+            generation.enter(now_s)
         spans = spans_of(batch, self._running.values())
         self.pool.cover((span.generation, span.start + span.new_tokens) for span in spans)
         return spans

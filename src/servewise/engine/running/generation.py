@@ -29,6 +29,10 @@ class Generation(Sequence):
     admitted_s = nan
     first_token_s = nan
     end_s = nan
+    prefill_from_s = nan  # since when its prompt is being computed
+    left_s = nan  # since when it has been preempted
+    prefill_s = 0.0
+    preempted_s = 0.0
     status: int | None = None
     finish_reason: str | None = None
     error = ""
@@ -73,6 +77,26 @@ class Generation(Sequence):
         """Whether it has ended, one way or another."""
         return self.status is not None
 
+    def enter(self, now_s: float) -> None:
+        """It is admitted, for the first time or again, and computes its prompt."""
+        if isnan(self.admitted_s):
+            self.admitted_s = now_s
+        elif not isnan(self.left_s):
+            self.preempted_s += now_s - self.left_s
+            self.left_s = nan
+        self.prefill_from_s = now_s
+
+    def leave(self, now_s: float) -> None:
+        """It is preempted."""
+        self.left_s = now_s
+        self._computed(now_s)
+
+    def _computed(self, now_s: float) -> None:
+        """Its prompt is computed, or it has to go in the middle of it."""
+        if not isnan(self.prefill_from_s):
+            self.prefill_s += now_s - self.prefill_from_s
+            self.prefill_from_s = nan
+
     def row(self) -> Row:
         """What the sampler needs for its next token."""
         return Row(self.settings, History(self.tokens, self.prompt_tokens), self._rng)
@@ -82,6 +106,7 @@ class Generation(Sequence):
         self.tokens.append(choice.token)
         self.choices.append(choice)
         self.token_times.append(now_s)
+        self._computed(now_s)
         if isnan(self.first_token_s):
             self.first_token_s = now_s
         ends = choice.token in end_tokens and not self.settings.ignore_end

@@ -30,6 +30,10 @@ class Recorder:
         rows.output_tokens.append(len(generation.choices))
         rows.preemptions.append(generation.preemptions)
         rows.status.append(generation.status if generation.status is not None else -1)
+        rows.replica.append(0)
+        rows.prefill_s.append(generation.prefill_s)
+        rows.preempted_s.append(generation.preempted_s)
+        rows.transfer_s.append(0.0)
         assert rows.token_times is not None
         rows.token_times.append(generation.token_times)
 
