@@ -8,6 +8,10 @@ fewest unfinished (vllm/engine/llm_engine.py _add_processed_request, v0.6); SGLa
 max_running_requests / p each (sglang/srt/managers/scheduler_pp_mixin.py event_loop_pp). Here, as in SGLang and v0, a
 sequence stays in its lane, and no lane takes more than its even share of what is there; as in v1 and SGLang, all share
 one block pool and a sequence that waits goes to whichever lane plans next.
+
+Other than here, vLLM v1 and TensorRT-LLM give the next part of a prompt to the next batch, whichever it is; here it
+waits for its lane's decoding sequences, unless there are none. Long prompts under load gain less from stages than there
+(``benchmarks.accuracy.pipeline_stages``).
 """
 
 from __future__ import annotations
