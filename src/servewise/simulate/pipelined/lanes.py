@@ -2,7 +2,7 @@
 
 A sequence of a batch in flight is not scheduled again before the batch returns, so a pipeline of p stages needs p
 batches to be busy. vLLM v1 keeps a queue of p batches and schedules whoever is not in flight
-(vllm/v1/engine/core.py step_with_batch_queue, v0.19: "fulfilling the batch queue has a higher priority than getting
+(vllm/v1/engine/core.py step_with_batch_queue: "fulfilling the batch queue has a higher priority than getting
 model outputs"); v0 has p virtual engines, each with a scheduler of its own, and a new request goes to the one with the
 fewest unfinished (vllm/engine/llm_engine.py _add_processed_request, v0.6); SGLang has p running batches of
 max_running_requests / p each (sglang/srt/managers/scheduler_pp_mixin.py event_loop_pp). Here, as in SGLang and v0, a
