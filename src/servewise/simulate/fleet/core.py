@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from math import inf, nan
 
 from servewise.records.columns import UNFINISHED, RequestColumns
@@ -46,20 +47,22 @@ class FleetCore:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Run to the last request's end, or until told to stop."""
-        source, timeline, handlers, tell_at = self.source, self.timeline, self.handlers, ASK_EVERY
+        source, events, handlers, tell_at = self.source, self.timeline.events, self.handlers, ASK_EVERY
         now_s = 0.0
         while True:
-            if source.next_s == inf and not self.under_way:
+            next_s = source.next_s
+            if next_s == inf and not self.under_way:
                 self._close_waiting(now_s)
-            now_s = min(timeline.next_s, source.next_s)
+            now_s = events[0][0] if events and events[0][0] < next_s else next_s
             if now_s == inf:
                 break
-            while timeline.next_s <= now_s:
-                event = timeline.take()
+            while events and events[0][0] <= now_s:
+                event = heappop(events)
                 handlers[event[1]](event)
             while source.next_s <= now_s:
                 self.arrive(source.take(), now_s)
-            self.plan(now_s)
+            if self.touched:
+                self.plan(now_s)
             if self.ended_count >= tell_at:
                 tell_at = self.ended_count + ASK_EVERY
                 if self._told(until, progress):
@@ -120,9 +123,12 @@ class FleetCore:
 
     def step(self, event: Event) -> None:
         """A step ends, unless the entry is stale."""
-        member: Member = event[4]
+        member = event[4]
         if event[3] == member.version:
-            self.finish(member)
+            self.under_way -= 1
+            ended = member.replica.finish()
+            if ended:
+                self.ended(member, ended)
             self.touched.append(member)
 
     def finish(self, member: Member) -> None:
@@ -186,7 +192,7 @@ class FleetCore:
 
     def _due(self, member: Member, due_s: float) -> None:
         member.version = version = member.version + 1
-        self.timeline.add(due_s, STEP, member.number, version, member)
+        heappush(self.timeline.events, (due_s, STEP, member.number, version, member))
 
     def _close_waiting(self, now_s: float) -> None:
         """Nothing runs and nobody will come: policies that wait for company need not."""

@@ -68,11 +68,12 @@ class PrefixAware:
         most, least, balance = max(loads), min(loads), self._balance
         if most - least > balance.balance_abs_threshold and most > balance.balance_rel_threshold * least:
             return loads.index(least)
-        known = [self.known_blocks(each.number, hashes) for each in up]
+        known = [self.known_blocks(each.number, hashes) for each in up] if hashes else [0]
         longest = max(known)
         if longest * self._block_tokens > balance.cache_threshold * request.prompt_tokens:
             return min((load, place) for place, load in enumerate(loads) if known[place] == longest)[1]
-        held = [len(self._sent.get(each.number, ())) for each in up]
+        sent = self._sent
+        held = [len(sent[each.number]) if each.number in sent else 0 for each in up]
         return min((held[place], load, place) for place, load in enumerate(loads))[2]
 
     def known_blocks(self, number: int, hashes: tuple[int, ...]) -> int:
