@@ -6,11 +6,13 @@ benchmarks/results/published_effects.json.
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
+from typing import Any
 
 from benchmarks.accuracy.effects.effect import Effect
-from benchmarks.record import save, table
+from benchmarks.record import RESULTS, save, table
 
 EXPERIMENTS = ("paged", "continuous", "chunked", "preemption")
 
@@ -20,6 +22,12 @@ def effects(names: tuple[str, ...] = EXPERIMENTS) -> list[Effect]:
     found: list[Effect] = []
     for name in names:
         found += import_module(f"benchmarks.accuracy.effects.{name}").effects()
+    return found
+
+
+def recorded_effects() -> list[dict[str, Any]]:
+    """Those of the result of record."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / "published_effects.json").read_text("utf-8"))["effects"]
     return found
 
 

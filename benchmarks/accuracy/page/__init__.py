@@ -1,0 +1,1 @@
+"""One page of accuracy: every reference set with its errors, out of the results of record."""
