@@ -8,7 +8,8 @@ from typing import NamedTuple
 class ReferenceSet(NamedTuple):
     """Relative errors of ``n`` predictions of ``what`` against ``reference``; None: not on record.
 
-    ``standing``: nothing fitted, held out (fitted on other points), or partly fitted. ``bar`` bounds the median, ``p90_bar`` the p90.
+    ``standing``: nothing fitted, held out (fitted on other points), or partly fitted. ``bar`` bounds the median,
+    ``p90_bar`` the p90.
     """
 
     reference: str
