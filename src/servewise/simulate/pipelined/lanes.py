@@ -4,7 +4,7 @@ A sequence of a batch in flight is not scheduled again before the batch returns,
 batches to be busy. vLLM v1 keeps a queue of p batches and schedules whoever is not in flight
 (vllm/v1/engine/core.py step_with_batch_queue: "fulfilling the batch queue has a higher priority than getting
 model outputs"); v0 has p virtual engines, each with a scheduler of its own, and a new request goes to the one with the
-fewest unfinished (vllm/engine/llm_engine.py _add_processed_request, v0.6); SGLang has p running batches of
+fewest unfinished (vllm/engine/llm_engine.py); SGLang has p running batches of
 max_running_requests / p each (sglang/srt/managers/scheduler_pp_mixin.py event_loop_pp). Here, as in SGLang and v0, a
 sequence stays in its lane, and no lane takes more than its even share of what is there; as in v1 and SGLang, all share
 one block pool and a sequence that waits goes to whichever lane plans next.
