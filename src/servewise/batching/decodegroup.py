@@ -145,6 +145,8 @@ class DecodeGroup:
         """New blocks that the members take over the next ``steps`` steps."""
         if not self.grows:
             return 0
+        if steps == 1:
+            return self._phases[self.step % self.block_tokens]
         cycles, rest = divmod(steps, self.block_tokens)
         start = self.step % self.block_tokens
         return cycles * self.size + sum(self._phases[start : start + rest])

@@ -43,13 +43,13 @@ class Ahead(ContinuousBatcher):
             return super().plan(now_s)
         return batch
 
-    def _room(self) -> bool:
-        waiting = self._waiting
-        return len(self._running) < self._slots and not (waiting.newest_last and waiting)
-
     def _decode(self, preempted: Preempted) -> Batch:
+        if not (self.ending or self._coming):
+            return super()._decode(preempted)
+        taken, self.max_sequences = self.max_sequences, self._slots  # who comes now may have the slots given back
         batch = super()._decode(preempted)
-        if batch.repeat > 1 and (self._coming or (self.ending and self._ending_matters(batch.repeat))):
+        self.max_sequences = taken
+        if batch.repeat > 1 and (self._coming or self._ending_matters(batch.repeat)):
             return batch._replace(repeat=1)
         return batch
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import NamedTuple
 
 from servewise.batching.admission.rule import AdmissionRule
 from servewise.batching.batch import Batch, Chunk
@@ -20,12 +19,9 @@ from servewise.batching.waiting.queue import WaitingQueue
 Preempted = tuple[Sequence, ...]
 
 
-class Planned(NamedTuple):
-    """What a step with prompts holds beside the decoding sequences."""
-
-    chunks: list[Chunk]
-    admitted: list[Sequence]
-    preempted: Preempted
+# What a step holds beside the decoding sequences: prompt chunks, who was admitted, who went back. A plain tuple: one is
+# made for every step.
+Planned = tuple[list[Chunk], list[Sequence], Preempted]
 
 
 class ContinuousBatcher:
@@ -95,23 +91,21 @@ class ContinuousBatcher:
 
     def plan(self, now_s: float) -> Batch | None:  # noqa: ARG002
         """The next step. Preempts first if the decoding ones cannot all grow by one token."""
-        group = self.group
+        group, pool = self.group, self.pool
         preempted: Preempted = ()
-        if group.size and group.grows and group.blocks_for_next() > self.pool.available:
+        if group.size and group.grows and group.blocks_for_next() > pool.free + pool.kept_blocks:
             preempted = self._make_room()
         if self._prefilling or self._waiting:
-            planned = self._with_prompts(preempted)
-            if planned.chunks or planned.admitted:
-                return self._mixed(planned)
-            preempted = planned.preempted
+            chunks, admitted, preempted = self._with_prompts(preempted)
+            if chunks or admitted:
+                return self._mixed(chunks, admitted, preempted)
         return self._decode(preempted) if group.size else None
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
         """What the next step holds beside the decoding ones, when someone is in its prompt or waits."""
         raise NotImplementedError
 
-    def _mixed(self, planned: Planned) -> Batch:
-        chunks, admitted, preempted = planned
+    def _mixed(self, chunks: list[Chunk], admitted: list[Sequence], preempted: Preempted) -> Batch:
         group = self.group
         decodes = group.size if self.decodes_beside_prompts or not chunks else 0
         context = windowed = growth = drafted = 0
@@ -119,13 +113,9 @@ class ContinuousBatcher:
             growth, drafted = group.below_window, group.drafted
             context, windowed = group.context_tokens + decodes * (1 + drafted), group.windowed_tokens + growth
         active = decodes + sum([chunk[3] for chunk in chunks])
-        running, waiting, parts, came = (
-            len(self._running),
-            len(self._waiting) + len(self._coming),
-            tuple(chunks),
-            tuple(admitted),
-        )
-        moved, self._moved_tokens = self._moved_tokens, 0
+        running, waiting = len(self._running), len(self._waiting) + len(self._coming)
+        parts, came, moved = tuple(chunks), tuple(admitted), self._moved_tokens
+        self._moved_tokens = 0
         return Batch(
             decodes,
             context,
@@ -154,30 +144,25 @@ class ContinuousBatcher:
             if group.counts:
                 repeat = self._steps_alike(repeat)
         context, windowed = group.context_tokens + size * (1 + drafted), group.windowed_tokens + growth
-        room = self._room()
+        room = running < self.max_sequences and not (self._waiting and self._waiting.newest_last)
         return Batch(
             size, context, windowed, growth, (), size, running, waiting, repeat, room, (), preempted, moved, drafted
         )
 
-    def _room(self) -> bool:
-        """Whether a sequence that comes now could join at the next step."""
-        waiting = self._waiting
-        return len(self._running) < self.max_sequences and not (waiting.newest_last and waiting)
-
     def _steps_alike(self, most: int) -> int:
         """How many of ``most`` steps neither fill a window nor run the pool dry."""
-        group = self.group
+        group, pool = self.group, self.pool
         if group.window_tokens is not None:
             most = min(most, group.steps_to_crossing())
-        return group.steps_within(self.pool.available, most) if group.grows else most
+        return group.steps_within(pool.free + pool.kept_blocks, most) if group.grows else most
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times: tokens are in the cache, ended sequences give their blocks back."""
         group, pool = self.group, self.pool
         ended: list[Sequence] = []
         if batch.decodes:
-            if group.grows:
-                pool.take(group.blocks_for(steps))
+            if group.grows and (growth := group.blocks_for(steps)):
+                pool.take(growth)
             ended = group.advance(steps)
         if batch.chunks:
             self._computed(batch.chunks, ended)

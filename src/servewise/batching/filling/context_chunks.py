@@ -72,7 +72,7 @@ class ContextChunks(DecodeFirst):
                     lefts.append(sequence.target_tokens - sequence.computed_tokens)
         shares = zip(contexts, lefts, self.shares(lefts, budget, self.unit), strict=True)
         chunks = [Chunk(each, each.computed_tokens, share, share == left) for each, left, share in shares if share > 0]
-        return Planned(chunks, admitted, preempted)
+        return chunks, admitted, preempted
 
     def _newcomer(self, lefts: list[int], budget: int) -> Sequence | None:
         if not self._waiting:

@@ -27,7 +27,7 @@ class DecodeFirst(ContinuousBatcher):
         admitted: list[Sequence] = []
         if budget > 0 and not preempted and self._waiting:
             self._fill(budget, growth, chunks, admitted)
-        return Planned(chunks, admitted, preempted)
+        return chunks, admitted, preempted
 
     def _continue(self, chunks: list[Chunk]) -> int:
         """Chunks of those that are in their prompts; returns what is left of the budget."""
@@ -50,7 +50,8 @@ class DecodeFirst(ContinuousBatcher):
 
     def _fill(self, budget: int, growth: int, chunks: list[Chunk], admitted: list[Sequence]) -> None:
         waiting, group, longest = self._waiting, self.group, self.longest_chunk
-        waiting.arrange()
+        if not waiting.newest_last:
+            waiting.arrange()
         while waiting and budget > 0:
             spare = growth + group.blocks_for_next() if group.grows else growth
             sequence = self._admit(budget if budget < longest else longest, spare)

@@ -53,9 +53,9 @@ class PrefillBatches(ContinuousBatcher):
         """A prefill batch if one can be formed, else a decode step, for whose blocks some may be retracted."""
         group, short = self.group, self._short()
         if (self._prefilling or (self._waiting and not self._full)) and not (short and self.decodes_beside_prompts):
-            planned = self._with_prompts(())
-            if planned.chunks or planned.admitted:
-                return self._mixed(planned)
+            chunks, admitted, _ = self._with_prompts(())
+            if chunks or admitted:
+                return self._mixed(chunks, admitted, ())
             short = self._short()
         if not group.size:
             self._expected.ratio.reset()
@@ -78,8 +78,9 @@ class PrefillBatches(ContinuousBatcher):
         self._full = False
         return retracted
 
-    def _room(self) -> bool:
-        return not self._full and super()._room()
+    def _decode(self, preempted: Preempted) -> Batch:
+        batch = super()._decode(preempted)
+        return batch._replace(open=False) if self._full and batch.open else batch
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
         group, mixed = self.group, self.decodes_beside_prompts
@@ -95,7 +96,7 @@ class PrefillBatches(ContinuousBatcher):
             self._waiting.arrange()
             unfinished = bool(self._prefilling) and not (chunks and chunks[0].ends_prompt)
             self._fill(chunk_left, beside, chunks, admitted, unfinished=unfinished)
-        return Planned(chunks, admitted, preempted)
+        return chunks, admitted, preempted
 
     def _continue(self, sequence: Sequence, chunk_left: int, chunks: list[Chunk]) -> int:
         """The next chunk of the long prompt under way: what chunk size and memory leave; returns its paged tokens."""

@@ -16,10 +16,11 @@ class PrefillFirst(ContinuousBatcher):
     decodes_beside_prompts = False
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
-        planned = Planned([], [], preempted)
+        chunks: list[Chunk] = []
+        admitted: list[Sequence] = []
         if self._waiting and not preempted:
-            self._fill(planned.chunks, planned.admitted)
-        return planned
+            self._fill(chunks, admitted)
+        return chunks, admitted, preempted
 
     def _fill(self, chunks: list[Chunk], admitted: list[Sequence]) -> None:
         budget, waiting = self.max_batched_tokens, self._waiting

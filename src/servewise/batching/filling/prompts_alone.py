@@ -10,4 +10,4 @@ class PromptsAlone(DecodeFirst):
     """Whoever comes waits until all that decode have ended (``cont_batching || batch.size() == 0``)."""
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
-        return Planned([], [], preempted) if self.group.size else super()._with_prompts(preempted)
+        return ([], [], preempted) if self.group.size else super()._with_prompts(preempted)

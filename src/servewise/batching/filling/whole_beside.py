@@ -26,7 +26,7 @@ class WholeBesideDecodes(DecodeFirst):
         admitted: list[Sequence] = []
         if budget > 0 and not preempted:
             self._fill(budget, 0, chunks, admitted)
-        return Planned(chunks, admitted, preempted)
+        return chunks, admitted, preempted
 
     def _fill(self, budget: int, growth: int, chunks: list[Chunk], admitted: list[Sequence]) -> None:
         pool, waiting = self.pool, self._waiting

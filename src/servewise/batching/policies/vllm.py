@@ -51,7 +51,8 @@ class Vllm:
     ``preemption_mode`` ``swap`` is vLLM v0's (``core/scheduler.py``, 0.6.6), with ``swap_blocks`` on the host
     (``swap_space``); v1 has recompute only.
 
-    Not modelled: LoRA, encoder and multimodal budgets, structured output, KV connectors, sliding windows' freed blocks,
+    Not modelled: a block is found by others once its step has run, where vLLM shares it with whoever is admitted in the
+    very same step; LoRA, encoder and multimodal budgets, structured output, KV connectors, sliding windows' freed blocks,
     ``max_model_len``. Where long chunks are bounded, vLLM walks all running ones in order of admission, so that a
     young one can find the budget used up and skip a token; here decodes come first. ``max_num_partial_prefills`` and
     ``max_long_partial_prefills`` above 1 are refused, as by vLLM 0.19 (``_check_feature_supported``).
