@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from servewise.cli.asked import asked
+
 PATIENCE_S = 1.0
 Progress = Callable[[int, int], None]
 
@@ -15,6 +17,10 @@ Progress = Callable[[int, int], None]
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
     """A function that takes (done, in all); the bar appears once a second has passed."""
+    program = asked()
+    if program is not None:
+        yield program.progress
+        return
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

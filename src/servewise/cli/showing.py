@@ -13,6 +13,7 @@ import click
 
 from servewise.answer import Answer
 from servewise.atomic import replace_whole
+from servewise.cli.asked import asked
 from servewise.errors import InputError
 
 READER_LEFT = 141  # 128 + SIGPIPE, what a shell reports for any program whose reader has gone
@@ -24,6 +25,9 @@ def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     @functools.wraps(function)
     def command(*args: Any, as_json: bool, output: str | None, **kwargs: Any) -> int | None:
+        program = asked()
+        if program is not None:
+            return function(*args, show=program.take, **kwargs)
         target = checked_target(output) if output else None
         return function(*args, show=functools.partial(show, as_json=as_json, target=target), **kwargs)
 
