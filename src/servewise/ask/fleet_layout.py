@@ -105,7 +105,7 @@ def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: i
     if name == "prefix-aware":
         return PrefixAware(kind.hash_block_tokens, kind.kept_hashes, settings.balance)
     if name == "session-sticky":
-        return SessionSticky()
+        return SessionSticky(kind.hash_block_tokens)
     raise UnknownName("router", name, ROUTERS, where="router", hint=f"one of {', '.join(ROUTERS)}")
 
 

@@ -145,3 +145,13 @@ def test_sessions_stay_where_they_began() -> None:
     assert router.choose(plain(hashes=(1, 9)), up) == 1
     assert router.choose(plain(hashes=(1, 2, 3, 4)), up[1:]) == 0
     assert up[1:][router.choose(plain(hashes=(1, 2, 3, 4, 5)), up[1:])].number == 1
+
+
+def test_a_session_is_known_by_whole_blocks_and_gone_on_from_once() -> None:
+    """A prompt of 40 tokens has two whole blocks of 16; its third hash is of what the next turn will change."""
+    router, up = SessionSticky(16), replicas(0, 0)
+    assert router.choose(plain(hashes=(1, 2, 31), prompt=40), up) == 0
+    up[0].in_flight = 5
+
+    assert router.choose(plain(hashes=(1, 2, 32, 4), prompt=64), up) == 0
+    assert router.choose(plain(hashes=(1, 2, 33), prompt=40), up) == 1
