@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.accuracy.effects.effect import Effect
 from benchmarks.record import RESULTS, save, table
 
-EXPERIMENTS = ("paged", "continuous", "chunked", "preemption")
+EXPERIMENTS = ("paged", "continuous", "chunked", "preemption", "speculating", "disaggregation")
 
 
 def effects(names: tuple[str, ...] = EXPERIMENTS) -> list[Effect]:
