@@ -41,6 +41,17 @@ UNITS = {
     "request_s": 1e-2,
 }
 START = ServerOverheads(step_s=3e-4, sequence_s=1e-5, prompt_layer_s=4e-4, prompt_slowness=1.1, request_s=5e-3)
+# How far each may plausibly lie from where the descent begins (a standard deviation): few points of one range of load
+# cannot tell all of them apart, and what they cannot tell should not run away.
+PLAUSIBLE = {
+    "step_s": 5e-4,
+    "sequence_s": 3e-5,
+    "prompt_layer_s": 5e-4,
+    "prompt_slowness": 0.15,
+    "launch_scale": 0.15,
+    "request_s": 5e-3,
+}
+PRIOR_WEIGHT = 0.05  # one such deviation costs as much as one point's error of 5%
 TELLERS = ("step_s", "prompt_slowness", "request_s")  # fitted beside each shape that is tried
 MOST_POINTS = 18  # of one fit
 LIGHT = 64  # the highest concurrency of a fit's points: those above take most of the time
@@ -76,13 +87,14 @@ def fit(chosen: Sequence[Point], shapes: Shapes, names: Sequence[str]) -> tuple[
         return ServerOverheads(**{**start, **moved})
 
     def errors(values: Floats) -> Floats:
-        return residuals(chosen, shapes, at(values))
+        moved = [(v * UNITS[name] - start[name]) / PLAUSIBLE[name] for name, v in zip(names, values, strict=True)]
+        return np.concatenate([residuals(chosen, shapes, at(values)), PRIOR_WEIGHT * np.array(moved)])
 
     low, high = (np.array([BOUNDS[name][end] / UNITS[name] for name in names]) for end in (0, 1))
     begin = np.array([start[name] / UNITS[name] for name in names])
-    target = np.zeros(2 * len(chosen))
+    target = np.zeros(2 * len(chosen) + len(names))
     found = descend(errors, target, np.ones(len(target)), begin, (low, high), rounds=ROUNDS, step=2e-2)
-    return at(found.point), float(np.square(found.values).sum())
+    return at(found.point), float(np.square(found.values[: -len(names)]).sum())
 
 
 def spaced(chosen: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
@@ -146,8 +158,11 @@ def _rounded(left: Mapping[str, float]) -> dict[str, float]:
 
 
 def shipped(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What ships: each accelerator's and engine's own fit, and how far such fits were off on points held out."""
-    entries = []
+    """What ships: each accelerator's and engine's own fit, and how far such fits were off on points held out.
+
+    A spread is at least that of all: one model's two ranges of load say little about the next model.
+    """
+    entries, of_all = [], held_spread(found, lambda _: True)
     for (accelerator, engine), which in SHIPPED.items():
         seen = [each for each in points() if which(each)]
         fitted = found["fits"][f"{accelerator} {engine}"]
@@ -158,7 +173,7 @@ def shipped(found: Mapping[str, Any]) -> dict[str, Any]:
                 "models": ", ".join(dict.fromkeys(f"{each.model} {each.dtype}" for each in seen)),
                 "points": fitted["points"],
                 "overheads": fitted["overheads"],
-                "spread": round(held_spread(found, which), 4),
+                "spread": round(max(of_all, held_spread(found, which)), 4),
             }
         )
     about = {"command": COMMAND, "date": found["date"], "data": "benchmarks/data/e2e_measured", "source": SOURCE}
