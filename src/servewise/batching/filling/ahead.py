@@ -43,19 +43,16 @@ class Ahead(ContinuousBatcher):
             return super().plan(now_s)
         return batch
 
-    def _decode(self, preempted: Preempted) -> Batch:
-        if not (self.ending or self._coming):
-            return super()._decode(preempted)
+    def _decode(self, preempted: Preempted, *, once: bool = False) -> Batch:
+        ending = self.ending
+        if not ending:
+            return super()._decode(preempted, once=once or bool(self._coming))
         taken, self.max_sequences = self.max_sequences, self._slots  # who comes now may have the slots given back
-        batch = super()._decode(preempted)
+        batch = super()._decode(preempted, once=once or bool(self._coming or self._waiting))
         self.max_sequences = taken
-        if batch.repeat > 1 and (self._coming or self._ending_matters(batch.repeat)):
-            return batch._replace(repeat=1)
+        if batch.repeat > 1 and self.group.steps_within(self.pool.free, batch.repeat) < batch.repeat:
+            return batch._replace(repeat=1)  # the blocks of those that ended may save others from eviction
         return batch
-
-    def _ending_matters(self, steps: int) -> bool:
-        """Whether the blocks that are given back with the next step change one of ``steps`` steps."""
-        return bool(self._waiting) or self.group.steps_within(self.pool.free, steps) < steps
 
     def _relief(self) -> Preempted:
         """One more goes back, unless it is the only one: then the blocks of those that ended are waited for."""

@@ -133,13 +133,14 @@ class ContinuousBatcher:
             drafted,
         )
 
-    def _decode(self, preempted: Preempted) -> Batch:
+    def _decode(self, preempted: Preempted, *, once: bool = False) -> Batch:
+        """A step of the decoding ones alone; ``once``: the next one may be another."""
         group = self.group
         size, growth, drafted = group.size, group.below_window, group.drafted
         running, waiting, repeat, moved = len(self._running), len(self._waiting) + len(self._coming), 1, 0
         if preempted:
             moved, self._moved_tokens = self._moved_tokens, 0
-        elif not drafted:
+        elif not (drafted or once):
             repeat = group.steps_to_next_end()
             if group.counts:
                 repeat = self._steps_alike(repeat)

@@ -78,8 +78,8 @@ class PrefillBatches(ContinuousBatcher):
         self._full = False
         return retracted
 
-    def _decode(self, preempted: Preempted) -> Batch:
-        batch = super()._decode(preempted)
+    def _decode(self, preempted: Preempted, *, once: bool = False) -> Batch:
+        batch = super()._decode(preempted, once=once)
         return batch._replace(open=False) if self._full and batch.open else batch
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
