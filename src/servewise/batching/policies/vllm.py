@@ -53,9 +53,10 @@ class Vllm:
 
     Not modelled: a block is found by others once its step has run, where vLLM shares it with whoever is admitted in the
     very same step; LoRA, encoder and multimodal budgets, structured output, KV connectors, blocks freed behind a
-    sliding window, ``max_model_len``. Where long chunks are bounded, vLLM walks all running ones in order of admission, so that a
-    young one can find the budget used up and skip a token; here decodes come first. ``max_num_partial_prefills`` and
-    ``max_long_partial_prefills`` above 1 are refused, as by vLLM 0.19 (``_check_feature_supported``).
+    sliding window, ``max_model_len``. Where long chunks are bounded, vLLM walks all running ones in order of admission,
+    so that a young one can find the budget used up and skip a token; here decodes come first.
+    ``max_num_partial_prefills`` and ``max_long_partial_prefills`` above 1 are refused, as by vLLM 0.19
+    (``_check_feature_supported``).
     """
 
     max_num_seqs: int
