@@ -129,6 +129,7 @@ def server_of(deployment: Deployment, calibration: Path, *, slots: int | None, p
         estimator=load_calibration(calibration).estimator(deployment, calibration.name),
         blocks=capacity.blocks,
         block_tokens=capacity.block_tokens,
+        deployment=deployment,
     )
 
 

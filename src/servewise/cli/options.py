@@ -58,8 +58,8 @@ def accelerator_option(function: F) -> F:
 
 def estimator_option(function: F) -> F:
     """--estimator."""
-    text = "What times a step: measured coefficients (default; ideal for --engine ideal), the roofline, or a file."
-    kinds = "ideal|calibrated|FILE"
+    text = "What times a step: measured kernels (default), the same inside a measured server, the roofline, or a file."
+    kinds = "ideal|calibrated|served|FILE"
     return click.option("--estimator", metavar=kinds, help=text)(function)
 
 
