@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
 
-from servewise.batching.policies import Continuous
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.properties.test_fleet import assert_equal_fleets, assert_phases_add_up, kind, router
+from tests.properties.test_step_skipping import LinesEstimator, estimators, policies, request_lists
+
+from servewise.batching.policies import Continuous, Policy
 from servewise.errors import InputError
 from servewise.records.columns import COMPLETED
 from servewise.simulate.fleet.autoscale import Autoscale, Autoscaler, Seen
 from servewise.simulate.fleet.fleet import FleetRun, simulate_fleet
 from servewise.simulate.fleet.kind import ReplicaKind
+from servewise.simulate.fleet.outage import Outage
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.unit_step import UnitStep
 from servewise.workload.request import Request
@@ -110,3 +117,44 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
     """Each is one clear error."""
     with pytest.raises(InputError):
         Autoscale(**wrong)  # type: ignore[arg-type]
+
+
+scalings = st.builds(
+    Autoscale,
+    metric=st.sampled_from(["load", "wait"]),
+    target=st.floats(0.05, 1.0),
+    interval_s=st.floats(0.05, 1.0),
+    startup_s=st.floats(0.0, 1.0),
+    settle_s=st.floats(0.0, 1.0),
+    least=st.just(1),
+    most=st.integers(1, 4),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    request_lists(),
+    policies,
+    estimators,
+    scalings,
+    st.none() | st.floats(0.05, 2.0),
+    st.sampled_from(["round-robin", "least-loaded", "prefix-aware", "session-sticky"]),
+)
+def test_whoever_comes_and_goes_every_request_ends_once(
+    requests: list[Request],
+    policy: Policy,
+    estimator: LinesEstimator,
+    scaling: Autoscale,
+    dies_s: float | None,
+    name: str,
+) -> None:
+    """Replicas are ordered, start, drain, go, and one may die: each request has one record, and jumps are steps."""
+    outages = [] if dies_s is None else [Outage(0, dies_s, dies_s + 0.5)]
+    kinds = [kind(policy, estimator, 60)]
+    jumped = simulate_fleet(requests, kinds, router(name), autoscale=scaling, outages=outages)
+    stepped = simulate_fleet(requests, kinds, router(name), autoscale=scaling, outages=outages, longest_jump=1)
+
+    assert Counter(jumped.requests.id) == Counter(each.serial for each in requests)
+    assert all(head.up + head.starting + head.down <= scaling.most for head in jumped.heads)
+    assert_phases_add_up(jumped)
+    assert_equal_fleets(jumped, stepped)
