@@ -8,6 +8,7 @@ from servewise.answer import Answer
 from servewise.conditions import Conditions
 from servewise.errors import UnknownName
 from servewise.hardware.catalogue import catalogue as accelerators
+from servewise.modelspec.catalogue import entries
 from servewise.modelspec.kv import kv_bytes_per_token
 from servewise.modelspec.load import load_model, model_names
 from servewise.precision import FORMATS
@@ -33,8 +34,13 @@ def catalogue(*kinds: str, matching: str = "") -> Answer:
         conditions=Conditions(
             hardware="as catalogued", load="at rest", lengths="any", precision="16-bit KV cache", version=__version__
         ),
-        result={kind: [row for row in rows[kind]() if wanted in row["name"]] for kind in chosen},
+        result={kind: [row for row in rows[kind]() if _named(row, wanted)] for kind in chosen},
     )
+
+
+def _named(row: dict[str, Any], wanted: str) -> bool:
+    """Whether the row's name, or another that it answers to, contains ``wanted``."""
+    return any(wanted in name for name in (row["name"], *row.get("also", ())))
 
 
 def _models() -> list[dict[str, Any]]:
@@ -42,6 +48,7 @@ def _models() -> list[dict[str, Any]]:
     return [
         {
             "name": model.name,
+            "also": [hub_id.rpartition("/")[2].lower() for hub_id in entries()[model.name].hub],
             "parameters": model.parameters,
             "active_parameters": model.active_parameters,
             "kv_bytes_per_token": kv_bytes_per_token(model, FORMATS["bf16"]),

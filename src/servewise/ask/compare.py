@@ -90,7 +90,14 @@ def compare(
             "seed": seed,
         },
         caveats=unique(
-            (*difference_caveats(found), *_facts(compared), *left, *_own_caveats(compared), *_kept_caveats(a, b))
+            (
+                *difference_caveats(found),
+                *_few_repeats(compared),
+                *_facts(compared),
+                *left,
+                *_own_caveats(compared),
+                *_kept_caveats(a, b),
+            )
         ),
     )
 
@@ -207,6 +214,16 @@ def _facts(compared: Sequence[Compared]) -> tuple[Caveat, ...]:
         for each in compared
         for caveat in fact_caveats(each.name, *each.summaries, (each.a.failed_share, each.b.failed_share))
     )
+
+
+def _few_repeats(compared: Sequence[Compared]) -> tuple[Caveat, ...]:
+    """A caveat where a side has two repeats: Student's t then multiplies their spread by 12.7, with three by 4.3."""
+    two = [each for each in compared if each.why and 2 in (len(each.a.runs), len(each.b.runs))]
+    if not two:
+        return ()
+    at = f" at {', '.join(each.name for each in two)}" if len(compared) > 1 else ""
+    message = f"two repeats{at}: their interval is 12.7 standard errors wide to either side, of three 4.3"
+    return (Caveat("two-repeats", message, "take three repeats or more of each (bench --repeats 3)"),)
 
 
 def _own_caveats(compared: Sequence[Compared]) -> tuple[Caveat, ...]:

@@ -11,7 +11,7 @@ from servewise.answer import Answer
 from servewise.ask.bench import Benched, bench
 from servewise.ask.bench_options import BenchOptions
 from servewise.ask.calibrate import calibrate, runs_in
-from servewise.ask.deploying import Options, conditions_of, deploy
+from servewise.ask.deploying import Options, conditions_of, deploy, hardware_of
 from servewise.ask.foretelling import Load, capacity_per_s, foretell
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import whole, wholes
@@ -99,7 +99,7 @@ def loop(
         tell(f"measuring {rate:.3g} requests/s")
         measured = bench(url, _open(options, folder, rate, point, slo))
     return Looped(
-        _answer(deployment, server, calibrated, objective, rate, foretold, measured, folder),
+        _answer(deployment, server, options.hardware, calibrated, objective, rate, foretold, measured, folder),
         measured.ended if measured else "whole",
     )
 
@@ -155,6 +155,7 @@ def highest_rate(server: Server, load: Load, slo: Slo) -> float | None:
 def _answer(
     deployment: Deployment,
     server: Server,
+    hardware: str,
     calibrated: Answer,
     slo: Slo,
     rate: float | None,
@@ -167,6 +168,7 @@ def _answer(
     conditions = replace(
         conditions_of(deployment, load=load, lengths=calibrated.conditions.lengths, estimator=server.estimator.name),
         policy=describe(server.policy),
+        hardware=f"{hardware} (by the arithmetic of {hardware_of(deployment)})",
     )
     return Answer(
         command="loop",

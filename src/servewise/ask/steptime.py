@@ -44,7 +44,8 @@ def steptime(
     ``decode`` makes one token a sequence, ``prefill`` takes whole prompts of ``context`` tokens. ``tokens_per_s`` are
     of one replica: tokens made (decode) or prompt tokens taken in (prefill). ``estimator``: calibrated, ideal, or a
     file; None: ideal for the ideal engine, else calibrated. ``precisions`` compare the decode step with fewer bits. The
-    ridge is where the ideal roofline's compute time reaches its memory time in decode; None: never.
+    ridge is where compute time reaches memory time in decode: ``ridge_batch`` by the ideal roofline,
+    ``ridge_batch_estimated`` by the estimator; None: never.
     """
     deployment = deploy(model, accelerator, **options)
     batches = tuple(whole(each, "batch", most=MOST_BATCH) for each in wholes(batch, "batch"))
@@ -65,6 +66,7 @@ def steptime(
             "rows": [_row(clock, phase, each, context) for each in batches],
             "ridge_batch": ridge_batch(ideal, context),
             "ridge_batch_without_kv": ridge_batch_without_kv(ideal),
+            "ridge_batch_estimated": ridge_batch(clock, context),
             "phase": phase,
             "estimator": clock.name,
         }

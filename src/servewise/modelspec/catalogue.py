@@ -7,6 +7,7 @@ A line holds ``name``, ``hub`` (the hub ids that this config serves), ``source``
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,8 +37,16 @@ def entries() -> dict[str, Entry]:
 
 
 def by_name(name: str) -> Entry | None:
-    """The entry of that catalogue name, upper and lower case alike."""
-    return entries().get(name.lower())
+    """The entry of that catalogue name, or of that hub id without its owner; upper and lower case alike."""
+    return entries().get(name.lower()) or _by_hub_name().get(name.lower())
+
+
+@lru_cache(maxsize=1)
+def _by_hub_name() -> dict[str, Entry]:
+    """``llama-3.2-1b-instruct`` and the like, where the name belongs to one entry alone."""
+    named = [(hub_id.rpartition("/")[2].lower(), entry) for entry in entries().values() for hub_id in entry.hub]
+    count = Counter(name for name, _ in named)
+    return {name: entry for name, entry in named if count[name] == 1}
 
 
 def by_hub_id(hub_id: str) -> Entry | None:
