@@ -26,6 +26,7 @@ COMMANDS = {
     "experiment": "A small model on real servers, started, measured and stopped, side by side.",
     "loop": "Measure a server, calibrate, plan, and measure the plan's own point.",
     "report": "Answers drawn: one self-contained HTML file.",
+    "app": "The same questions as a page in the browser, on this machine alone.",
     "demo": "The main job on built-in input; writes servewise-report.html.",
 }
 

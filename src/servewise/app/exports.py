@@ -1,0 +1,62 @@
+"""An answer taken along: its document, its lists as CSV in SI units, its charts as files of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from servewise.answer import Answer, finite
+
+FACTS = "facts"
+_VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-fA-F]{3,8})\)")
+
+
+def csv_parts(answer: Answer) -> tuple[str, ...]:
+    """The names of what can be had as CSV: each list of rows in the result, and the single facts."""
+    return (*(key for key, value in answer.result.items() if _is_rows(value)), FACTS)
+
+
+def csv_of(answer: Answer, part: str) -> str:
+    """That part as CSV: a heading, then a line a row; nested values under dotted names, in the document's units."""
+    if part == FACTS:
+        single = {key: value for key, value in answer.result.items() if not _is_rows(value)}
+        rows = [{"name": name, "value": value} for name, value in _flat(finite(single), "")]
+    else:
+        rows = [dict(_flat(finite(row), "")) for row in answer.result[part]]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def svg_file(svg: str) -> str:
+    """A chart of a page as a file: its colours its own instead of the page's.
+
+    >>> svg_file('<svg style="fill: var(--ink, #1b2028)"></svg>').splitlines()[1]
+    '<svg style="fill: #1b2028"></svg>'
+    """
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + _VARIABLE.sub(r"\1", svg) + "\n"
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, Sequence) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _flat(value: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _flat(inner, f"{before}{key}.")
+        elif isinstance(inner, list):
+            yield from _flat({str(place): each for place, each in enumerate(inner)}, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", inner
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula is quoted."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
