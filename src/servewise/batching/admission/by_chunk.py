@@ -19,6 +19,7 @@ class ByChunk:
     def __init__(self, pool: BlockPool, *, whole_must_fit: bool) -> None:
         self._pool = pool
         self._whole_must_fit = whole_must_fit
+        self.eased_by_eviction = not whole_must_fit and pool.hash_block_tokens is not None
 
     def holds(self, sequence: Sequence) -> bool:
         """Prompt and output fit into the pool."""

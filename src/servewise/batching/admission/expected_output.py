@@ -55,6 +55,7 @@ class ExpectedOutput:
 
     grows = True
     by_chunk = True
+    eased_by_eviction = False
 
     def __init__(self, pool: BlockPool, ratio: NewTokenRatio) -> None:
         self._pool = pool

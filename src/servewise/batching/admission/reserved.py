@@ -14,6 +14,7 @@ class Reserved:
 
     grows = False
     by_chunk = False
+    eased_by_eviction = False
 
     def __init__(self, pool: BlockPool, most_tokens: int | None = None) -> None:
         self._pool = pool

@@ -8,10 +8,15 @@ from servewise.batching.sequence import Sequence
 
 
 class AdmissionRule(Protocol):
-    """``grows``: running sequences take blocks as they go, and may run out of them. ``by_chunk``: so do prompts."""
+    """``grows``: running sequences take blocks as they go, and may run out of them. ``by_chunk``: so do prompts.
+
+    ``eased_by_eviction``: one that waits may get in once its cached prefix is evicted: it then takes the blocks of
+    a chunk from the start. Else, while nobody ends, one that cannot get in now cannot get in later.
+    """
 
     grows: bool
     by_chunk: bool
+    eased_by_eviction: bool
 
     def holds(self, sequence: Sequence) -> bool:
         """Whether ``sequence`` could be admitted, and come to its end, with the server to itself."""

@@ -16,6 +16,7 @@ class WholePrompt:
 
     grows = True
     by_chunk = False
+    eased_by_eviction = False
 
     def __init__(self, pool: BlockPool, watermark_blocks: int = 0) -> None:
         self._pool = pool

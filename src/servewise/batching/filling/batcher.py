@@ -151,11 +151,15 @@ class ContinuousBatcher:
         )
 
     def _steps_alike(self, most: int) -> int:
-        """How many of ``most`` steps neither fill a window nor run the pool dry."""
+        """How many of ``most`` steps neither fill a window nor run the pool dry, nor let anyone in."""
         group, pool = self.group, self.pool
         if group.window_tokens is not None:
             most = min(most, group.steps_to_crossing())
-        return group.steps_within(pool.free + pool.kept_blocks, most) if group.grows else most
+        if not group.grows:
+            return most
+        if self._admission.eased_by_eviction and self._waiting:
+            return max(1, group.steps_within(pool.free, most))
+        return group.steps_within(pool.free + pool.kept_blocks, most)
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times: tokens are in the cache, ended sequences give their blocks back."""
