@@ -14,10 +14,11 @@ from servewise.modelspec.spec import FeedForward
 from servewise.steptime.api import estimator_for
 from servewise.steptime.expert_parallel import AllToAll, HotRank, all_to_all_of, hot_rank
 from servewise.steptime.gemms import layer_gemms
-from servewise.steptime.imbalance import Routing, load_of
+from servewise.steptime.imbalance import load_of
 from servewise.steptime.link import LinkTime, link_time
 from servewise.steptime.lookup import coefficients_for
 from servewise.steptime.messages import Messages
+from servewise.steptime.routing import Routing
 from servewise.steptime.shape import decode_shape, prefill_shape
 
 EXPERTS = FeedForward(experts=64, experts_per_token=4, expert_parameters=3 * 4096 * 1024)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from servewise.steptime.imbalance import R1, Routing, load_of
+from servewise.steptime.imbalance import load_of
+from servewise.steptime.routing import R1, Routing
 
 
 def sampled(routing: Routing, tokens: int, draws: int = 400) -> tuple[float, float]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
 from servewise.modelspec.spec import FeedForward
-from servewise.steptime.imbalance import R1, Load, Routing, load_of
 from servewise.steptime.link import UNLINKED, LinkTime, link_time
+from servewise.steptime.routing import R1, Routing
+
+if TYPE_CHECKING:
+    from servewise.steptime.imbalance import Load
 
 UNEVEN = "expert-imbalance"
 COMBINED_BYTES = 2  # results come back in 16 bits
@@ -37,6 +40,8 @@ def hot_rank(deployment: Deployment, part: FeedForward, concentration: float = R
     if not split.expert or not part.experts or ranks == 1:
         return None
     routing = Routing(experts=part.experts, chosen=part.experts_per_token, ranks=ranks, concentration=concentration)
+    from servewise.steptime.imbalance import load_of  # it draws with NumPy, which most questions can do without
+
     return HotRank(load_of(routing), split.data)
 
 

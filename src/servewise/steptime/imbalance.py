@@ -4,7 +4,7 @@ Expert popularity is drawn for each of ``DRAWS`` layers from a symmetric Dirichl
 (infinite: all alike); tokens choose their distinct experts one after another by popularity (Gumbel top-k); experts lie
 on the ranks in order, as many on each. The expected maximum over the ranks is then a number by token count.
 
-``R1`` is fitted to what DeepSeek-R1 did: 32 ranks, 1,024 routed tokens a rank and step, their standard deviation 0.48
+``routing.R1`` is fitted to what DeepSeek-R1 did: 32 ranks, 1,024 routed tokens a rank and step, their standard deviation 0.48
 of the mean, layers averaged (NVIDIA/TensorRT-LLM, examples/wide_ep/ep_load_balancer/README.md, 2a595f8). Its hottest
 rank had 2.56 times the mean there, which the fit did not see: it gives 2.3. After that tool's rebalancing it was
 1.12; Kimi-K3 over 16 ranks had 1.07 without (vllm-project/vllm pull request 50647).
@@ -19,23 +19,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from servewise.steptime.routing import Routing
+
 Floats = NDArray[np.float64]
 
-R1 = 0.46
 DRAWS = 64
 EXACT = 8  # tokens that choose one by one; of later ones a rank's number is normal
 GRID = (*range(1, EXACT + 1), *(EXACT * 2**doubling for doubling in range(1, 15)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routing:
-    """``experts`` over ``ranks``, ``chosen`` of them by each token; popularity from a Dirichlet ``concentration``."""
-
-    experts: int
-    chosen: int
-    ranks: int
-    concentration: float = R1
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
