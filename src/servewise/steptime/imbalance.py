@@ -4,10 +4,10 @@ Expert popularity is drawn for each of ``DRAWS`` layers from a symmetric Dirichl
 (infinite: all alike); tokens choose their distinct experts one after another by popularity (Gumbel top-k); experts lie
 on the ranks in order, as many on each. The expected maximum over the ranks is then a number by token count.
 
-``routing.R1`` is fitted to what DeepSeek-R1 did: 32 ranks, 1,024 routed tokens a rank and step, their standard deviation 0.48
-of the mean, layers averaged (NVIDIA/TensorRT-LLM, examples/wide_ep/ep_load_balancer/README.md, 2a595f8). Its hottest
-rank had 2.56 times the mean there, which the fit did not see: it gives 2.3. After that tool's rebalancing it was
-1.12; Kimi-K3 over 16 ranks had 1.07 without (vllm-project/vllm pull request 50647).
+``routing.R1`` is fitted to what DeepSeek-R1 did: 32 ranks, 1,024 routed tokens a rank and step, their standard
+deviation 0.48 of the mean, layers averaged (NVIDIA/TensorRT-LLM, examples/wide_ep/ep_load_balancer/README.md, 2a595f8).
+Its hottest rank had 2.56 times the mean there, which the fit did not see: it gives 2.3. After that tool's rebalancing
+it was 1.12; Kimi-K3 over 16 ranks had 1.07 without (vllm-project/vllm pull request 50647).
 """
 
 from __future__ import annotations
