@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test format lint types imports tests bench clean
+.PHONY: help docs demo test format lint types imports tests bench clean
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -43,9 +43,13 @@ imports: $(VENV)/test
 tests: $(VENV)/test
 	$(BIN)/pytest -n auto
 
+# make docs     the site in docs/_build: strict links, every example run and its output shown
+docs: $(VENV)/test
+	$(BIN)/sphinx-build -q -W --keep-going -c docs/site docs docs/_build
+
 # make bench    every benchmark, tables on the terminal, JSON in benchmarks/results
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis

@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from docs.site.examples import DOCS, ExampleFailed, blocks, commands, session, with_outputs
 
-from servewise.cli.main import servewise
-
-ROOT = Path(__file__).parents[2]
-SLOW = ("simulate", "plan", "study", "demo")
-VLLM_LOG = """\
-INFO 11-29 12:00:01 [gpu_model_runner.py:2653] Model loading took 14.9889 GiB and 4.211 seconds
-INFO 11-29 12:00:09 [gpu_worker.py:298] Available KV cache memory: 5.05 GiB
-INFO 11-29 12:00:09 [kv_cache_utils.py:1087] GPU KV cache size: 41,408 tokens
-INFO 11-29 12:00:09 [kv_cache_utils.py:1091] Maximum concurrency for 32,768 tokens per request: 1.26x
-"""
-CONFIG = """\
-{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
- "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
- "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "tie_word_embeddings": false, "torch_dtype": "bfloat16"}
-"""
+README = DOCS.parent / "README.md"
+PAGES = [each for each in sorted(DOCS.rglob("*.md")) if "_build" not in each.parts and blocks(each.read_text())]
+SLOW = ("simulate", "plan", "study", "demo", "fleet")
 
 
-def examples() -> list[str]:
-    """The commands of all console blocks, continued lines joined, comments off."""
-    found: list[str] = []
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
-        for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
-            joined = block.replace("\\\n", " ")
-            found += [line[2:] for line in joined.splitlines() if line.startswith("$ servewise")]
-    return list(dict.fromkeys(found))
+def of_page(text: str) -> list[str]:
+    """A page's commands, in order."""
+    return [command for block in blocks(text) for command in commands(block)]
 
 
 def marked(command: str) -> object:
     """The command as a parameter, the ones that simulate marked slow."""
-    words = shlex.split(command, comments=True)
-    slow = len(words) > 1 and words[1] in SLOW
-    return pytest.param(words[1:], id=" ".join(words[1:4]), marks=[pytest.mark.slow] if slow else [])
+    words = command.split()
+    return pytest.param(command, id=" ".join(words[1:4]), marks=[pytest.mark.slow] if words[1] in SLOW else [])
 
 
-@pytest.mark.parametrize("words", [marked(each) for each in examples()])
-def test_documented_commands_work(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command exits with 0 in a folder that holds a config of the user's own and a start-up log."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my-model").mkdir()
-    (tmp_path / "my-model" / "config.json").write_text(CONFIG)
-    (tmp_path / "vllm-startup.log").write_text(VLLM_LOG)
-    result = CliRunner().invoke(servewise, words)
+@pytest.mark.parametrize("command", [marked(each) for each in of_page(README.read_text())])
+def test_commands_of_the_readme_work(command: str) -> None:
+    """The command ends as written in a folder that holds a config of the user's own and a start-up log."""
+    with session() as run:
+        run(command)
 
-    assert result.exit_code == 0, result.output
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [pytest.param(each, id=str(each.relative_to(DOCS))) for each in PAGES])
+def test_commands_of_a_page_work(page: Path) -> None:
+    """A page's commands, one after another in one folder, end as written."""
+    with session() as run:
+        for command in of_page(page.read_text()):
+            run(command)
 
 
 def test_there_are_examples() -> None:
-    """The README shows commands, so that the test above cannot pass on nothing."""
-    assert len(examples()) >= 8
+    """The README and the pages show commands, so that the tests above cannot pass on nothing."""
+    assert len(of_page(README.read_text())) >= 8
+    assert len(PAGES) >= 12
+
+
+def test_what_a_command_prints_stands_below_it() -> None:
+    """Each command of a block is followed by its own output, and the rest of the page stays as it is."""
+    page = "before\n\n```console\n$ servewise --version\n$ servewise \\\n    --version\n```\n\nafter\n"
+    shown = with_outputs(page)
+
+    assert shown.startswith("before\n")
+    assert shown.rstrip().endswith("after")
+    assert shown.count(":class: printed") == 2
+    assert shown.index("$ servewise --version") < shown.index(":class: printed") < shown.index("$ servewise \\")
+
+
+def test_a_command_that_ends_otherwise_fails_the_page() -> None:
+    """A wrong command is an error, and so is a gate that holds where the page says that it does not."""
+    with session() as run:
+        for command in ("servewise size no-such-model", "servewise --version || test $? -eq 1", "ls"):
+            with pytest.raises(ExampleFailed):
+                run(command)
