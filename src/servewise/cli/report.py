@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from servewise.answer import Answer
-from servewise.cli.showing import checked_target, write_whole
+from servewise.cli.asked import asked
+from servewise.cli.showing import checked_target, show, write_whole
 from servewise.errors import InputError
 
 BENCH = "bench.json"  # the answer that bench keeps beside its runs
@@ -16,27 +17,46 @@ BENCH = "bench.json"  # the answer that bench keeps beside its runs
 
 @click.command("report")
 @click.argument("sources", nargs=-1, required=True, metavar="RUN_OR_PLAN...")
-@click.option("--output", "-o", required=True, metavar="FILE", help="The report: .html, or .md for Markdown.")
+@click.option("--output", "-o", metavar="FILE", help="The report: .html, or .md for Markdown.")
 @click.option("--title", default="servewise report", show_default=True)
-def command(sources: tuple[str, ...], output: str, title: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="All of it as one JSON document on stdout.")
+def command(sources: tuple[str, ...], output: str | None, title: str, as_json: bool) -> None:
     """Draw answers and runs in one self-contained file; several runs also side by side, two of them compared.
 
     A source is an answer (the JSON document of any command), a run directory or a folder of them, or a result file of
     another client: vLLM bench serve, GuideLLM, AIPerf, llama-benchy.
     """
+    program = asked()
+    target = None if program or (as_json and not output) else _target(output)
+    answers = _sections({source: _read(source) for source in sources})
+    if program is not None:
+        program.take(_whole(answers))
+        return
+    if target is not None:
+        write_whole(target, _drawn(target, answers, title))
+    if as_json:
+        show(_whole(answers), as_json=True, target=None)
+    if target is not None:
+        click.echo(f"wrote {target}", err=True)
+
+
+def _target(output: str | None) -> Path:
+    if output is None:
+        raise InputError("where should the report go?", where="output", hint="give --output FILE, or --json")
     target = checked_target(output)
     if target.suffix.lower() not in (".html", ".htm", ".md"):
         raise InputError("a report is HTML or Markdown", where=output, hint="name it .html or .md")
-    answers = _sections({source: _read(source) for source in sources})
+    return target
+
+
+def _drawn(target: Path, answers: Sequence[Answer] | Mapping[str, Answer], title: str) -> str:
     if target.suffix.lower() == ".md":
         from servewise.report.markdown import render_markdown
 
-        write_whole(target, render_markdown(answers))
-    else:
-        from servewise.report.html import render_html
+        return render_markdown(answers)
+    from servewise.report.html import render_html
 
-        write_whole(target, render_html(answers, title=title))
-    click.echo(f"wrote {target}", err=True)
+    return render_html(answers, title=title)
 
 
 def _read(source: str) -> Answer:
@@ -81,6 +101,18 @@ def _sections(answers: Mapping[str, Answer]) -> Sequence[Answer] | Mapping[str, 
             click.echo(f"servewise: not compared: {error}", err=True)
     others = {source: answer for source, answer in answers.items() if source not in runs}
     return first | named | others
+
+
+def _whole(answers: Sequence[Answer] | Mapping[str, Answer]) -> Answer:
+    """One document: the answer itself where there is one, else all of them as its sections."""
+    from servewise.ask.differing import side_by_side as all_conditions
+    from servewise.report.sections import sections_of
+
+    sections = sections_of(answers)
+    if len(sections) == 1:
+        return sections[0].answer
+    conditions = all_conditions({each.title: each.answer.conditions for each in sections})
+    return Answer("report", conditions, {"sections": {each.title: each.answer.to_json() for each in sections}})
 
 
 def _names(sources: Sequence[str]) -> list[str]:
