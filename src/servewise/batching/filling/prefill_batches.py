@@ -61,7 +61,7 @@ class PrefillBatches(ContinuousBatcher):
             self._expected.ratio.reset()
             self._full = False
             return None
-        return self._decode(self._retract() if short else ())
+        return self._decode(self._retract(), once=True) if short else self._decode(())
 
     def _short(self) -> bool:
         group = self.group
