@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.attention import AttentionLayer, attention_layers
@@ -26,7 +27,7 @@ class AttentionTime:
         self.prefill = self._prefill_form()
         tiled = coefficients.tiled
         others = [(count, layer) for count, layer in self._layers if not layer.tiled_heads]
-        self.tiles = None if tiled is None else Tiles(tiled, self._layers, self._rate, lambda n: self._lines(others, n))
+        self.tiles = None if tiled is None else Tiles(tiled, self._layers, self._rate, partial(self._lines, others))
 
     def lines(self, sequences: int) -> tuple[Line, ...]:
         """The lines whose maximum is the decode attention of ``sequences`` sequences, all layers."""
