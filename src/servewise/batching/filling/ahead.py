@@ -46,7 +46,7 @@ class Ahead(ContinuousBatcher):
     def _decode(self, preempted: Preempted, *, once: bool = False) -> Batch:
         ending = self.ending
         if not ending:
-            return super()._decode(preempted, once=once or bool(self._coming))
+            return super()._decode(preempted, once=once or bool(self._coming) or not self.max_sequences)
         taken, self.max_sequences = self.max_sequences, self._slots  # who comes now may have the slots given back
         batch = super()._decode(preempted, once=once or bool(self._coming or self._waiting))
         self.max_sequences = taken
@@ -55,9 +55,13 @@ class Ahead(ContinuousBatcher):
         return batch
 
     def _relief(self) -> Preempted:
-        """One more goes back, unless it is the only one: then the blocks of those that ended are waited for."""
+        """One more goes back, unless it is the only one: then the blocks of those that ended are waited for.
+
+        Nobody is admitted in such a step, as in one that preempts.
+        """
         if self.ending and len(self._running) == 1:
             self._let_go()
+            self.max_sequences = 0
             return ()
         return super()._relief()
 
@@ -66,8 +70,7 @@ class Ahead(ContinuousBatcher):
         ended_before = self.ending
         if not ended_before:
             ended = super().commit(batch, steps)
-            if ended:
-                self.max_sequences = self._slots - len(ended)
+            self.max_sequences = self._slots - len(ended)
             return ended
         self.ending = []
         ended = super().commit(batch, steps)

@@ -61,7 +61,9 @@ class PrefillBatches(ContinuousBatcher):
             self._expected.ratio.reset()
             self._full = False
             return None
-        return self._decode(self._retract(), once=True) if short else self._decode(())
+        if short:
+            return self._decode(self._retract(), once=True)
+        return self._decode((), once=bool(self._prefilling or (self._waiting and not self._full)))
 
     def _short(self) -> bool:
         group = self.group
