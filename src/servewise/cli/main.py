@@ -15,6 +15,7 @@ COMMANDS = {
     "speculate": "Does speculative decoding pay, and with how many draft tokens?",
     "prefix": "How much of the prompts is repeated, what breaks the reuse, what does it cost?",
     "plan": "Which deployment keeps the SLO at the least cost, and why the others lose?",
+    "check": "Which common mistakes does a config, a report or a prompt log make?",
     "catalogue": "What ships by name: models, accelerators and workloads.",
     "study": "The study's tables again, side by side with its figures.",
     "models": "The models on this machine; fetch one, write one for another server.",

@@ -21,8 +21,11 @@ KNOWN = (
 
 def read_results(path: Path) -> tuple[PeerRun, ...]:
     """The runs in the file at ``path``; InputError for one that is none of a client that is known."""
-    where = str(path)
-    found = _documents(path)
+    return runs_in(_documents(path), str(path))
+
+
+def runs_in(found: list[Any], where: str) -> tuple[PeerRun, ...]:
+    """The runs in the JSON documents ``found`` of a file called ``where``; InputError as for ``read_results``."""
     first = found[0] if found else None
     if isinstance(first, dict) and str(first.get("schema", "")).startswith("servewise."):
         raise InputError("is an answer, no run", where=where, hint="name the run directory that it was made of")

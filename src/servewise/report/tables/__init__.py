@@ -12,6 +12,7 @@ from servewise.report.tables import (
     bench_quality,
     calibrate,
     catalogue,
+    check,
     compare,
     experiment,
     fleet,
@@ -35,6 +36,7 @@ from servewise.report.tables import (
 _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "size": size.tables,
     "catalogue": catalogue.tables,
+    "check": check.tables,
     "steptime": steptime.tables,
     "simulate": simulate.tables,
     "fleet": fleet.tables,

@@ -1,0 +1,1 @@
+"""The engines' own option lists, and launches read by them."""

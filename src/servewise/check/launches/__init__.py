@@ -1,0 +1,1 @@
+"""Mistakes in how an engine is launched: one file a subject."""

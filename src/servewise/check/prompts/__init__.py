@@ -1,0 +1,1 @@
+"""Mistakes in how prompts are built, found in a log of them."""

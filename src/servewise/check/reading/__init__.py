@@ -1,0 +1,1 @@
+"""Text to parts: what a file holds, told by its content."""

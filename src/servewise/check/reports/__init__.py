@@ -1,0 +1,1 @@
+"""Mistakes in claims and benchmark results."""
