@@ -65,6 +65,13 @@ class Ahead(ContinuousBatcher):
             return ()
         return super()._relief()
 
+    def _send_back(self) -> Sequence:
+        victim = super()._send_back()
+        if self._waiting.rejoins_last:  # behind those who have come too, seen or not
+            self._waiting.remove(victim)
+            self._coming.append(victim)
+        return victim
+
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; who ended before it gives its blocks back now, after it took its own."""
         ended_before = self.ending

@@ -18,6 +18,7 @@ class LongestPrefixQueue(ArrivalQueue):
     """
 
     newest_last = False
+    rejoins_last = True
 
     def __init__(self, pool: BlockPool) -> None:
         super().__init__()

@@ -12,10 +12,11 @@ class WaitingQueue(Protocol):
     """Sequences that wait, in the order in which they may be admitted.
 
     ``newest_last``: one that comes later is never admitted before one that waits, so that an arrival changes nothing
-    while anyone waits.
+    while anyone waits. ``rejoins_last``: one that was running goes behind all that have come.
     """
 
     newest_last: bool
+    rejoins_last: bool
 
     def append(self, sequence: Sequence) -> None:
         """Take in a sequence that has just come."""

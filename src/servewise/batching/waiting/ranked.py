@@ -34,6 +34,7 @@ class RankedQueue:
     """The lowest rank first, equals by serial; a preempted sequence is ranked like any other."""
 
     newest_last = False
+    rejoins_last = False
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
