@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from servewise.answer import Answer
 from servewise.app.jobs import Ask, Job, Jobs
-from servewise.app.uploads import REFERENCE, Uploads
+from servewise.app.uploads import Uploads
 from servewise.app.view import View
 from servewise.errors import InputError
+from servewise.report.document import load_answer
 from servewise.report.page import Page, page_of
 from servewise.report.sections import sections_of
 
@@ -22,12 +23,12 @@ Argv = tuple[str, ...]
 class Answers:
     """``ask`` answers a command line; ``preload`` are modules that it needs, imported before the first slow run."""
 
-    def __init__(self, ask: Ask, preload: Sequence[str] = ()) -> None:
-        self.uploads = Uploads()
+    def __init__(self, ask: Ask, preload: Sequence[str] = (), runs: Sequence[str] = ()) -> None:
+        self.uploads = Uploads(runs)
         self.jobs = Jobs(ask, preload, self._keep)
         self._ask = ask
         self._kept: OrderedDict[Argv, Answer] = OrderedDict()
-        self._pages: OrderedDict[tuple[str, Argv], Page] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, str, Argv], Page] = OrderedDict()
         self._lock = threading.Lock()
         self._drawing = threading.Lock()  # the charts' library has one state for all threads
 
@@ -39,8 +40,8 @@ class Answers:
     def argv(self, view: View, values: Mapping[str, str]) -> Argv:
         """What runs for ``values``; InputError with the field where something cannot."""
         for field in view.fields:
-            if REFERENCE.fullmatch(values.get(field.name, "")):
-                self._present(field.name, values[field.name])
+            for value in filter(None, values.get(field.name, "").split(",")):
+                self._present(field.name, value)
         return view.line(values, self.file).run(self.uploads.path)
 
     def file(self, name: str, text: str) -> str:
@@ -66,15 +67,26 @@ class Answers:
         """Ask in a process of its own."""
         return self.jobs.start(owner, argv)
 
-    def page(self, view: View, argv: Argv, answer: Answer) -> Page:
-        """The answer drawn: headline, caveats, figures, tables, conditions."""
-        key = (view.name, argv)
+    def page(self, view: View, values: Mapping[str, str], answer: Answer) -> Page:
+        """The answer drawn, and those beside it: headline, caveats, figures, tables, conditions."""
+        beside = values.get(view.beside, "") if view.beside else ""
+        key = (view.name, beside, self.argv(view, values))
         with self._drawing:
             if key not in self._pages:
-                self._pages[key] = page_of(sections_of(shown(view, answer)), title=view.title)
+                several = [
+                    shown(view, answer),
+                    *(self._uploaded(view, each) for each in filter(None, beside.split(","))),
+                ]
+                self._pages[key] = page_of(sections_of(several), title=view.title)
                 while len(self._pages) > KEPT:
                     self._pages.popitem(last=False)
             return self._pages[key]
+
+    def _uploaded(self, view: View, reference: str) -> Answer:
+        try:
+            return load_answer(self.uploads.path(reference))
+        except InputError as error:
+            raise InputError(error.what, where=view.beside, hint=error.hint) from error
 
     def _present(self, name: str, value: str) -> None:
         try:

@@ -10,28 +10,37 @@ from typing import Any
 
 from servewise.answer import Answer, finite
 
-FACTS = "facts"
+FACTS, SECTIONS = "facts", "sections"
 _VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-fA-F]{3,8})\)")
 
 
 def csv_parts(answer: Answer) -> tuple[str, ...]:
-    """The names of what can be had as CSV: each list of rows in the result, and the single facts."""
-    return (*(key for key, value in answer.result.items() if _is_rows(value)), FACTS)
+    """The names of what can be had as CSV: each list of rows in the result, its sections' too, and the single facts."""
+    return (*_lists(answer.result), FACTS)
 
 
 def csv_of(answer: Answer, part: str) -> str:
     """That part as CSV: a heading, then a line a row; nested values under dotted names, in the document's units."""
     if part == FACTS:
-        single = {key: value for key, value in answer.result.items() if not _is_rows(value)}
+        single = {key: value for key, value in answer.result.items() if not _is_rows(value) and key != SECTIONS}
         rows = [{"name": name, "value": value} for name, value in _flat(finite(single), "")]
     else:
-        rows = [dict(_flat(finite(row), "")) for row in answer.result[part]]
-    names = list(dict.fromkeys(name for row in rows for name in row))
+        rows = [dict(_flat(finite(row), "")) for row in _lists(answer.result)[part]]
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["name", "value"]
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _lists(result: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """The lists of rows by name; those of a section under the section's number."""
+    found = {key: value for key, value in result.items() if _is_rows(value)}
+    for number, section in enumerate(result.get(SECTIONS, {}).values(), start=1):
+        inner = {key: value for key, value in section["result"].items() if _is_rows(value)}
+        found |= {f"{number}-{key}": value for key, value in inner.items()}
+    return found
 
 
 def svg_file(svg: str) -> str:

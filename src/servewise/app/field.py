@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from servewise.app.uploads import REFERENCE
+from servewise.app.uploads import REFERENCE, RUN
 from servewise.errors import InputError
 
-Kind = Literal["text", "number", "range", "choice", "many", "flag", "name", "names"]
+Kind = Literal["text", "number", "range", "choice", "many", "flag", "name", "names", "files"]
 LONGEST = 400  # characters of a value
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*(/[\w.+-]+)?")
 
@@ -23,7 +23,7 @@ class Field:
     ``default`` is what the form holds where the address says nothing; an empty value leaves the option to the command.
     ``form`` is how a value reads on the line; fields with one option are joined there. ``suggest`` names a list of the
     catalogue, ``accept`` the endings of files that may be uploaded in place of a name, ``numbers`` a slider's least,
-    most and step. ``more``: folded away at first.
+    most and step. ``files`` are runs and uploads. ``more``: folded away at first.
     """
 
     name: str
@@ -48,6 +48,8 @@ class Field:
             raise InputError(f"is longer than {LONGEST} characters, or holds what cannot be printed", where=self.name)
         if self.kind in ("name", "names"):
             self._check_names(value)
+        if self.kind == "files":
+            self._check_files(value)
         if self.kind in ("choice", "many"):
             self._check_choices(value)
         return value
@@ -62,6 +64,11 @@ class Field:
             if not (_NAME.fullmatch(part) or REFERENCE.fullmatch(part)):
                 files = f", or upload a file ({self.accept})" if self.accept else ""
                 raise InputError(f"{part!r} is no name", where=self.name, hint=f"take one that is suggested{files}")
+
+    def _check_files(self, value: str) -> None:
+        for part in filter(None, value.split(",")):
+            if not (REFERENCE.fullmatch(part) or RUN.fullmatch(part)):
+                raise InputError(f"{part!r} is no file of this page", where=self.name, hint="upload one")
 
     def _check_choices(self, value: str) -> None:
         for part in filter(None, value.split(",")):

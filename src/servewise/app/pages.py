@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from servewise.answer import Answer
-from servewise.app.answers import Answers, Argv
+from servewise.app.answers import Answers
 from servewise.app.exports import csv_parts
 from servewise.app.field import Field
 from servewise.app.state import State
@@ -30,7 +30,7 @@ class Mistake:
     line: str
 
 
-def whole_page(state: State, answer_html: str, mistake: Mistake | None = None) -> str:
+def whole_page(state: State, answers: Answers, answer_html: str, mistake: Mistake | None = None) -> str:
     """The page of a view: tabs, the form with its values, the answer or the place for it."""
     return _render(
         "page.html.j2",
@@ -43,27 +43,28 @@ def whole_page(state: State, answer_html: str, mistake: Mistake | None = None) -
         mistake=mistake,
         unknown=state.unknown,
         name_of=name_of,
+        runs=answers.uploads.runs,
         version=__version__,
     )
 
 
-def answer_part(state: State, answers: Answers, argv: Argv, answer: Answer) -> str:
+def answer_part(state: State, answers: Answers, answer: Answer) -> str:
     """The answer's part of the page: headline, caveats, charts, tables, conditions, and what to take along."""
     line = state.view.line(state.values, answers.file)
     return _render(
         "answer.html.j2",
-        page=answers.page(state.view, argv, answer),
+        page=answers.page(state.view, state.values, answer),
         view=state.view,
         query=f"?{state.query}" if state.query else "",
         parts=csv_parts(answer),
-        command=line.typed(name_of),
+        command=line.typed(answers.uploads.name),
         files=[(name_of(value), value) for value in line.values if REFERENCE.fullmatch(value)],
     )
 
 
-def waiting_part(state: State) -> str:
-    """In the answer's place, before a slow view has run."""
-    return _render("waiting.html.j2", view=state.view)
+def waiting_part(state: State, *, can_run: bool = True) -> str:
+    """In the answer's place, before a slow view has run; ``can_run`` False: something must be given first."""
+    return _render("waiting.html.j2", view=state.view, can_run=can_run)
 
 
 def _groups(fields: Iterable[Field]) -> list[tuple[str, list[Field], list[Field]]]:

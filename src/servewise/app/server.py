@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from servewise.answer import Answer
-from servewise.app.answers import Answers, Argv
+from servewise.app.answers import Answers
 from servewise.app.exports import csv_of, csv_parts, svg_file
 from servewise.app.field import field_of
 from servewise.app.guard import Guard
@@ -32,9 +32,12 @@ FIRST = "fit"
 WRONG, NOT_YET = 422, 409
 
 
-def page_app(ask: Ask, *, port: int, preload: Sequence[str] = ()) -> Starlette:
-    """The application; ``ask`` gives the Answer of a command line, ``preload`` the modules that it needs."""
-    answers = Answers(ask, preload)
+def page_app(ask: Ask, *, port: int, preload: Sequence[str] = (), runs: Sequence[str] = ()) -> Starlette:
+    """The application; ``ask`` gives the Answer of a command line, ``preload`` the modules that it needs.
+
+    ``runs``: run directories and answers that lie ready.
+    """
+    answers = Answers(ask, preload, runs)
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
@@ -43,13 +46,26 @@ def page_app(ask: Ask, *, port: int, preload: Sequence[str] = ()) -> Starlette:
         answers.close()
 
     hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
-    app = Starlette(routes=_routes(), middleware=[Middleware(Guard, hosts=hosts)], lifespan=life)
+    app = Starlette(
+        routes=_routes(),
+        middleware=[Middleware(Guard, hosts=hosts)],
+        lifespan=life,
+        exception_handlers={Exception: _defect},
+    )
     app.state.answers = answers
     return app
 
 
+async def _defect(_: Request, error: Exception) -> Response:
+    """A defect of ours, told in the form that the page's script reads; the traceback goes to the terminal."""
+    return _wrong(Mistake("", f"a defect of servewise ({type(error).__name__}); the terminal shows where"), 500)
+
+
 def _ready(answers: Answers) -> None:
+    """What the first request would wait for: the lists, the charts' library, the process that others are forked from."""
     suggestions()
+    first = state_of(VIEWS[FIRST], ())
+    answers.page(first.view, first.values, answers.now(answers.argv(first.view, first.values)))
     answers.jobs.warm()
 
 
@@ -106,29 +122,31 @@ def _drawn(state: State, answers: Answers) -> tuple[str, int]:
     try:
         argv = answers.argv(state.view, state.values)
         answer = answers.kept(argv) if state.view.slow else answers.now(argv)
-        part = waiting_part(state) if answer is None else answer_part(state, answers, argv, answer)
+        part = waiting_part(state) if answer is None else answer_part(state, answers, answer)
     except ServewiseError as error:
-        return whole_page(state, "", _mistake(state, error)), WRONG
-    return whole_page(state, part), 200
+        if not state.query:  # a form that nobody has touched is not wrong yet
+            return whole_page(state, answers, waiting_part(state, can_run=False)), 200
+        return whole_page(state, answers, "", _mistake(state, error)), WRONG
+    return whole_page(state, answers, part), 200
 
 
 async def _answer(request: Request) -> Response:
     return await _with_answer(
-        request, lambda state, argv, answer: HTMLResponse(answer_part(state, _answers(request), argv, answer))
+        request, lambda state, answer: HTMLResponse(answer_part(state, _answers(request), answer))
     )
 
 
 async def _document(request: Request) -> Response:
     return await _with_answer(
         request,
-        lambda state, _, answer: _text(answer.dumps() + "\n", "application/json", f"servewise-{state.view.name}.json"),
+        lambda state, answer: _text(answer.dumps() + "\n", "application/json", f"servewise-{state.view.name}.json"),
     )
 
 
 async def _csv(request: Request) -> Response:
     part = request.path_params["part"]
 
-    def give(state: State, _: Argv, answer: Answer) -> Response:
+    def give(state: State, answer: Answer) -> Response:
         if part not in csv_parts(answer):
             raise HTTPException(404, f"there is no such part; there are {', '.join(csv_parts(answer))}")
         return _text(csv_of(answer, part), "text/csv", f"servewise-{state.view.name}-{part}.csv")
@@ -139,8 +157,8 @@ async def _csv(request: Request) -> Response:
 async def _svg(request: Request) -> Response:
     number = request.path_params["number"]
 
-    def give(state: State, argv: Argv, answer: Answer) -> Response:
-        page = _answers(request).page(state.view, argv, answer)
+    def give(state: State, answer: Answer) -> Response:
+        page = _answers(request).page(state.view, state.values, answer)
         figures = [figure for section in page.sections for figure in section.figures]
         if not 1 <= number <= len(figures):
             raise HTTPException(404, f"there are {len(figures)} charts")
@@ -149,7 +167,7 @@ async def _svg(request: Request) -> Response:
     return await _with_answer(request, give)
 
 
-Give = Callable[[State, Argv, Answer], Response]
+Give = Callable[[State, Answer], Response]
 
 
 async def _with_answer(request: Request, give: Give) -> Response:
@@ -162,7 +180,7 @@ def _given(state: State, answers: Answers, give: Give) -> Response:
         answer = answers.kept(argv) if state.view.slow else answers.now(argv)
         if answer is None:
             return _wrong(Mistake("", "this has not run yet: run it first"), NOT_YET)
-        return give(state, argv, answer)
+        return give(state, answer)
     except ServewiseError as error:
         return _wrong(_mistake(state, error))
 

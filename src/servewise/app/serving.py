@@ -25,12 +25,12 @@ def bound(port: int) -> socket.socket:
     return found
 
 
-def serve(listening: socket.socket, ask: Ask, *, preload: Sequence[str] = ()) -> None:
+def serve(listening: socket.socket, ask: Ask, *, preload: Sequence[str] = (), runs: Sequence[str] = ()) -> None:
     """Serve the page on ``listening`` until a signal comes."""
     import uvicorn
 
     from servewise.app.server import page_app
 
-    app = page_app(ask, port=listening.getsockname()[1], preload=preload)
+    app = page_app(ask, port=listening.getsockname()[1], preload=preload, runs=runs)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[listening])

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from servewise.errors import InputError
@@ -15,13 +15,15 @@ from servewise.errors import InputError
 MOST_BYTES = 32 * 2**20
 MOST_IN_ALL = 256 * 2**20
 ENDINGS = (".json", ".jsonl", ".csv", ".toml", ".gz")
+RUN = re.compile(r"run:(\d{1,4})")
 REFERENCE = re.compile(r"upload:([0-9a-f]{16})/([A-Za-z0-9][\w.-]{0,80})")
 
 
 class Uploads:
     """A folder of its own, gone when the page is closed. A reference, ``upload:HASH/NAME``, may stand in an address."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: Sequence[str] = ()) -> None:
+        self.runs = tuple(runs)  # given when the page was started: ``run:0`` is the first
         self._folder = Path(tempfile.mkdtemp(prefix="servewise-app-"))
 
     def close(self) -> None:
@@ -46,11 +48,23 @@ class Uploads:
         """``value``, or where its file lies if it is a reference; InputError where that is no longer here."""
         found = REFERENCE.fullmatch(value)
         if found is None:
-            return value
+            return self._run(value) or value
         path = self._folder / found[1] / found[2]
         if not path.is_file():
             raise InputError(f"{found[2]} is no longer here (the page was started anew)", hint="upload it again")
         return str(path)
+
+    def name(self, value: str) -> str:
+        """How a person calls what ``value`` refers to; ``value`` itself where it is no reference."""
+        return self._run(value) or name_of(value)
+
+    def _run(self, value: str) -> str:
+        found = RUN.fullmatch(value)
+        if found is None:
+            return ""
+        if int(found[1]) >= len(self.runs):
+            raise InputError(f"the page was started with {len(self.runs)} runs", hint="name it when starting the page")
+        return self.runs[int(found[1])]
 
     def _has_room(self, size: int) -> None:
         held = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())

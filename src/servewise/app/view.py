@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from servewise.app.field import Field
 from servewise.app.line import Line
+from servewise.errors import InputError
 
 Values = Mapping[str, str]
 Files = Callable[[str, str], str]  # a name and a text, kept as a file: its reference
@@ -18,7 +19,8 @@ class View:
 
     ``slow``: it runs in a process of its own, with progress; ``auto`` False: only when asked to. ``hides`` are keys of
     the result that are not drawn (another view shows them). ``rewrite`` turns values into those of options where they
-    are more than one to one (sliders that make a workload file); ``help`` is the sentence under the title.
+    are more than one to one (sliders that make a workload file). ``beside`` is a field of uploaded answers, drawn
+    beneath this one. ``folds``: a group that is folded until that field has that value, which touching it gives.
     """
 
     name: str
@@ -29,6 +31,8 @@ class View:
     slow: bool = False
     auto: bool = True
     hides: tuple[str, ...] = ()
+    beside: str = ""
+    folds: tuple[str, str, str] = ("", "", "")
     rewrite: Callable[[dict[str, str], Files], dict[str, str]] | None = None
 
     @property
@@ -39,13 +43,16 @@ class View:
     def line(self, values: Values, files: Files) -> Line:
         """The command line of ``values``; InputError where one cannot stand there."""
         checked = {field.name: field.checked(values.get(field.name, field.default).strip()) for field in self.fields}
+        for field in self.fields:
+            if field.argument and not checked[field.name]:
+                raise InputError("nothing is given", where=field.name, hint="name one, or upload a file")
         given = self.rewrite(checked, files) if self.rewrite else checked
         return Line(self.command, tuple(self._arguments(given)), tuple(self._options(given)))
 
     def _arguments(self, given: Values) -> Iterator[str]:
         for field in self.fields:
             if field.argument and given.get(field.name):
-                yield from field.form.format(given[field.name]).split()
+                yield from filter(None, given[field.name].split(",")) if field.kind == "files" else [given[field.name]]
 
     def _options(self, given: Values) -> Iterator[tuple[str, str | None]]:
         joined: dict[str, list[str]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -33,9 +34,12 @@ def command(runs: tuple[str, ...], *, port: int, browser: bool) -> None:
     from servewise.app.serving import bound, serve
     from servewise.cli.asked import answer_of
 
+    for run in runs:
+        if not Path(run).exists():
+            raise InputError("no such run or answer", where=run)
     socket = bound(port)
     address = f"http://127.0.0.1:{socket.getsockname()[1]}/"
     click.echo(f"servewise: the page is at {address} (Ctrl-C ends it)", err=True)
     if browser:
         click.launch(address)
-    serve(socket, answer_of, preload=PRELOADED)
+    serve(socket, answer_of, preload=PRELOADED, runs=runs)

@@ -57,5 +57,5 @@ def answer_of(arguments: Sequence[str], progress: Progress | None = None) -> Ans
 
 def _mistake(error: BaseException) -> InputError:
     if isinstance(error, click.BadParameter) and error.param is not None:
-        return InputError(error.message.rstrip("."), where=error.param.name or "")
+        return InputError((error.message or error.format_message()).rstrip("."), where=error.param.name or "")
     return InputError(line_of(error).removeprefix("servewise: "))

@@ -108,7 +108,7 @@ function showProgress(found, passed) {
   byId("running").hidden = false;
   byId("answer").classList.add("stale");
   const left = found.done ? (passed / found.done) * (found.total - found.done) : null;
-  const text = found.total ? `${found.done} of ${found.total} runs` : "Running …";
+  const text = found.total ? `${found.done} of ${found.total}` : `Running, ${(passed / 1000).toFixed(1)} s`;
   byId("running-text").textContent = left === null ? text : `${text}, about ${(left / 1000).toFixed(left < 9500 ? 1 : 0)} s left`;
   if (found.total) [bar.max, bar.value] = [found.total, found.done];
   else bar.removeAttribute("value");
@@ -146,11 +146,21 @@ async function upload(name, content, field) {
   if (!reply) return;
   const found = await reply.json();
   if (!reply.ok) return complain({ field, line: found.line });
-  byId(field).value = found.reference;
-  const place = document.querySelector(`[data-file-of="${field}"]`);
-  if (place) place.textContent = found.reference.split("/")[1];
+  const place = byId(field);
+  if (place.dataset.many) place.append(box(field, found.reference));
+  else place.value = found.reference;
+  for (const told of document.querySelectorAll(`[data-file-of="${field}"]`)) told.textContent = found.reference.split("/")[1];
   keepAddress(`${field}-file-${Date.now()}`);
   refresh();
+}
+
+function box(name, reference) { // one more file among several, taken
+  const label = document.createElement("label");
+  label.className = "box";
+  const input = document.createElement("input");
+  [input.type, input.name, input.value, input.checked] = ["checkbox", name, reference, true];
+  label.append(input, ` ${reference.split("/")[1]}`);
+  return label;
 }
 
 async function savePng(url, name) {
@@ -209,6 +219,8 @@ document.addEventListener("input", (event) => {
   const input = event.target;
   if (!input.form || !input.name) return;
   if (input.type === "range") input.parentElement.querySelector("output").textContent = input.value;
+  const group = input.closest("[data-sets]");
+  if (group) byId(group.dataset.sets).value = group.dataset.value;
   clearTimeout(timer);
   timer = setTimeout(() => {
     keepAddress(input.name);

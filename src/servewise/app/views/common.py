@@ -110,7 +110,6 @@ ESTIMATOR = Field(
     kind="choice",
     choices=("", "calibrated", "ideal"),
     words=("the usual", "measured coefficients", "ideal roofline"),
-    group="Load",
     more=True,
 )
 PRESETS = ("chat", "chat-multiturn", "rag", "reasoning", "summarise", "azure-conv", "azure-code", "mooncake-conv")
@@ -130,7 +129,7 @@ REQUESTS = Field(
     label="Requests",
     option="--requests",
     kind="number",
-    default="300",
+    default="200",
     hint="More take longer and tell more.",
     group="Traffic",
 )

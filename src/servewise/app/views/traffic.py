@@ -159,5 +159,6 @@ TRAFFIC = View(
         ESTIMATOR,
     ),
     slow=True,
+    folds=("Own traffic", "workload", OWN),
     rewrite=with_own_traffic,
 )
