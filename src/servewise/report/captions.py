@@ -8,6 +8,7 @@ from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.report.reading import clean
 
+_LONGEST_NAME = 40
 _ABSENT = ("none", "n/a", "-", "")
 _WORDS = {
     "model": "Model",
@@ -36,6 +37,12 @@ def caption(conditions: Conditions) -> str:
     return clean("; ".join(part for part in parts if part))
 
 
+def differing(conditions: Conditions, besides: Conditions) -> str:
+    """Those of the conditions in which they are not ``besides``; nothing where all are the same."""
+    known = dict(condition_pairs(besides))
+    return "; ".join(f"{name}: {value}" for name, value in condition_pairs(conditions) if known.get(name) != value)
+
+
 def condition_pairs(conditions: Conditions) -> list[tuple[str, str]]:
     """Name and value of each condition that applies."""
     values = {name: getattr(conditions, name) for name in _WORDS}
@@ -44,8 +51,29 @@ def condition_pairs(conditions: Conditions) -> list[tuple[str, str]]:
 
 
 def caveat_lines(caveats: Sequence[Caveat]) -> list[tuple[str, str]]:
-    """What is doubtful, and its cure, of each caveat."""
-    return [(sentence(caveat.message), sentence(caveat.cure)) for caveat in caveats]
+    """What is doubtful, and its cure; caveats of one kind with one cure stand together.
+
+    What several runs or policies have in common is said once, with their names: ``static, dynamic: unstable ...``.
+    """
+    kinds: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for caveat in caveats:
+        name, said = _whose(caveat.message)
+        kinds.setdefault((caveat.code, caveat.cure), {}).setdefault(said, []).append(name)
+    return [
+        (" ".join(sentence(_together(names, said)) for said, names in found.items()), sentence(cure))
+        for (_, cure), found in kinds.items()
+    ]
+
+
+def _whose(message: str) -> tuple[str, str]:
+    """Whose caveat it is, and what it says: ``A: p95 grows`` is A's."""
+    name, colon, said = message.partition(": ")
+    return (name, said) if colon and len(name) <= _LONGEST_NAME else ("", message)
+
+
+def _together(names: Sequence[str], said: str) -> str:
+    named = ", ".join(dict.fromkeys(name for name in names if name))
+    return f"{named}: {said}" if named else said
 
 
 def seed_list(seeds: Sequence[int]) -> str:
@@ -76,6 +104,6 @@ def _known(line: str) -> str:
 def sentence(found: str) -> str:
     """``found`` with a capital and a full stop."""
     words = clean(found).strip().replace("<=", "≤")
-    first = words.split(" ", 1)[0]
+    first = words.split(" ", 1)[0].rstrip(":,")
     words = words[:1].upper() + words[1:] if first.isalpha() and first.islower() else words
     return words if not words or words.endswith((".", "!", "?", ":")) else words + "."

@@ -49,8 +49,8 @@ def _section(section: Section) -> Iterator[str]:
     for table in tables_of(section.answer.command, section.answer.result):
         yield f"### {escape(table.title)}"
         yield _table(table)
-        if table.note:
-            yield escape(table.note)
+        if table.below():
+            yield escape(table.below())
 
 
 def _table(table: Table) -> str:

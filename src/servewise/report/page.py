@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from servewise.report.captions import caption, caveat_lines, condition_pairs
+from servewise.conditions import Conditions
+from servewise.report.captions import caption, caveat_lines, condition_pairs, differing
 from servewise.report.charts.figure import Figure
 from servewise.report.figures import figures_of
 from servewise.report.headline import Headline, headline
@@ -18,6 +19,7 @@ from servewise.report.tables import tables_of
 HALF_WIDTH = 68  # characters: tables no wider stand two abreast
 FIRST_CAVEATS = 4  # or all of the leading answer's
 OPEN_ROWS = 15  # longer tables start folded
+DENSE_WIDTH = 112  # wider ones are set smaller, and printed across
 MOST_ROWS = 2_000
 
 
@@ -33,15 +35,16 @@ class TableView:
     headed: bool
     open: bool
     half: bool
+    dense: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FigureView:
-    """A chart with its caption and the anchor of its table. ``svg`` is markup."""
+    """A chart, the conditions in which it is not its section's, and the anchor of its table. ``svg`` is markup."""
 
     title: str
     svg: Any
-    caption: str
+    differs: str
     note: str
     table: str
 
@@ -89,7 +92,8 @@ def page_of(sections: Sequence[Section], *, title: str, command: str | None = No
     ordered = [section for section in sections if section is leading]
     ordered += [section for section in sections if section is not leading]
     caveats = caveat_lines(caveats_of(ordered))
-    first = max(len(leading.answer.caveats) if leading else 0, min(len(caveats), FIRST_CAVEATS))
+    own = len(caveat_lines(leading.answer.caveats)) if leading else 0
+    first = max(own, min(len(caveats), FIRST_CAVEATS))
     return Page(
         title=clean(title),
         subtitle=caption(leading.answer.conditions) if leading else "",
@@ -122,23 +126,28 @@ def _section(index: int, section: Section, leading: bool) -> SectionView:
         caption=caption(answer.conditions),
         headline=None if leading else headline(answer),
         first=views[:first],
-        figures=tuple(_figure(figure, f"table-{index}-{titles.index(figure.table.title) + 1}") for figure in figures),
+        figures=tuple(
+            _figure(figure, answer.conditions, f"table-{index}-{titles.index(figure.table.title) + 1}")
+            for figure in figures
+        ),
         half=tuple(view for view in views[first:] if view.half),
         full=tuple(view for view in views[first:] if not view.half),
     )
 
 
-def _figure(figure: Figure, anchor: str) -> FigureView:
+def _figure(figure: Figure, conditions: Conditions, anchor: str) -> FigureView:
     from markupsafe import Markup
 
-    return FigureView(figure.title, Markup(figure.svg), caption(figure.conditions), figure.note, anchor)
+    return FigureView(
+        figure.title, Markup(figure.labelled), differing(figure.conditions, conditions), figure.note, anchor
+    )
 
 
 def _table(anchor: str, table: Table) -> TableView:
     shown = table.cells[:MOST_ROWS]
     left = len(table.cells) - len(shown)
     prose = [column.prose for column in table.columns]
-    note = f"{table.note} {left:,} more rows are in the JSON document." if left else table.note
+    note = f"{table.below()} {left:,} more rows are in the JSON document." if left else table.below()
     return TableView(
         anchor=anchor,
         title=table.title,
@@ -148,6 +157,7 @@ def _table(anchor: str, table: Table) -> TableView:
         headed=any(column.heading for column in table.columns),
         open=len(table.cells) <= OPEN_ROWS,
         half=_width(table) <= HALF_WIDTH,
+        dense=_width(table) > DENSE_WIDTH,
     )
 
 

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Cell = Callable[[Mapping[str, Any]], str]
+INTERVALS = "±: how far the 95% interval reaches."
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading and how a row's cell reads. ``wide``: left out on a terminal, where 80 columns are all there are.
+    """A heading and how a row's cell reads. ``wide``: left out on a terminal too narrow for the whole table.
 
-    ``prose`` cells are left-aligned and may wrap; the others are figures, right-aligned, never wrapped.
+    ``prose`` cells are left-aligned and may wrap; the others are figures, right-aligned, never wrapped. ``brief`` is
+    the cell where there is no room: a value without its interval.
     """
 
     heading: str
     cell: Cell
     prose: bool = False
     wide: bool = False
+    brief: Cell | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """``cells`` are rows of text under ``columns``; ``marks`` names a row's standing: good, bad or none.
 
-    ``grouped``: rows whose first cells begin alike belong together.
+    ``grouped``: rows whose first cells begin alike belong together. ``briefs`` are the rows where there is little room.
     """
 
     title: str
@@ -35,6 +38,7 @@ class Table:
     note: str = ""
     marks: tuple[str, ...] = field(default=())
     grouped: bool = False
+    briefs: tuple[tuple[str, ...], ...] = field(default=())
 
     def ends_group(self, index: int) -> bool:
         """Whether the row after row ``index`` begins another group: its first cell differs."""
@@ -45,13 +49,31 @@ class Table:
         """The standing of row ``index``."""
         return self.marks[index] if index < len(self.marks) else ""
 
+    def below(self) -> str:
+        """What stands under the table: its note, and what ± means where it stands in a cell."""
+        spread = any(" ±" in cell or "/+" in cell for row in self.cells for cell in row)
+        return " ".join(filter(None, (self.note.strip(), INTERVALS if spread else "")))
+
     def narrow(self) -> Table:
         """The table without its wide columns."""
-        kept = [index for index, column in enumerate(self.columns) if not column.wide]
-        cells = tuple(tuple(row[index] for index in kept) for row in self.cells)
-        return Table(
-            self.title, tuple(self.columns[index] for index in kept), cells, self.note, self.marks, self.grouped
+        return self.taken([index for index, column in enumerate(self.columns) if not column.wide])
+
+    def brief(self) -> Table:
+        """The table with its figures alone, without their intervals."""
+        return replace(self, cells=self.briefs or self.cells)
+
+    def taken(self, indices: Sequence[int]) -> Table:
+        """The table of these columns."""
+        return replace(
+            self,
+            columns=tuple(self.columns[index] for index in indices),
+            cells=_picked(self.cells, indices),
+            briefs=_picked(self.briefs, indices),
         )
+
+
+def _picked(rows: Sequence[Sequence[str]], indices: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(row[index] for index in indices) for row in rows)
 
 
 def build(
@@ -64,18 +86,13 @@ def build(
     grouped: bool = False,
 ) -> Table:
     """The table of ``rows``; a column in which every cell is unknown is left out."""
-    drawn = [tuple(column.cell(row) for column in columns) for row in rows]
+    drawn = tuple(tuple(column.cell(row) for column in columns) for row in rows)
+    short = tuple(tuple((column.brief or column.cell)(row) for column in columns) for row in rows)
     kept = [
         index for index, column in enumerate(columns) if not drawn or any(row[index] not in ("", "–") for row in drawn)
     ]
-    return Table(
-        title,
-        tuple(columns[index] for index in kept),
-        tuple(tuple(row[index] for index in kept) for row in drawn),
-        note,
-        tuple(marks(row) for row in rows) if marks else (),
-        grouped,
-    )
+    standing = tuple(marks(row) for row in rows) if marks else ()
+    return Table(title, tuple(columns), drawn, note, standing, grouped, short).taken(kept)
 
 
 def facts(title: str, pairs: Sequence[tuple[str, str]], note: str = "") -> Table:

@@ -109,6 +109,34 @@ def times(value: object) -> str:
     return f"{found:.2f}×" if abs(found) < 1e6 else f"{found:.2e}×"
 
 
+def within(value: object, ends: tuple[float, float] | None) -> str:
+    """How far an interval reaches to either side of ``value``, in percent of it; nothing where it is not known.
+
+    >>> within(28.5, (28.0, 29.0)), within(10.0, (9.0, 13.0)), within(10.0, (9.97, 10.02)), within(0.0, (0.0, 1.0))
+    ('±2%', '-10/+30%', '±0.3%', '')
+    >>> within(1.0, None), within(1.0, (0.0, 40.0))
+    ('', '>±999%')
+    """
+    found = number(value)
+    if ends is None or not found or not ends[0] <= found <= ends[1]:
+        return ""
+    below, above = ((found - ends[0]) / abs(found), (ends[1] - found) / abs(found))
+    if max(below, above) >= 10:
+        return ">±999%"
+    even = max(below, above) <= max(1.5 * min(below, above), 0.01)
+    return f"±{_share(max(below, above))}%" if even else f"-{_share(below)}/+{_share(above)}%"
+
+
+def _share(found: float) -> str:
+    """A share in percent with one digit at least, without its sign.
+
+    >>> _share(0.123), _share(0.0042), _share(0.0), _share(0.00001)
+    ('12', '0.4', '0', '0')
+    """
+    scaled = 100 * found
+    return f"{scaled:.0f}" if scaled >= 0.95 or scaled < 0.05 else f"{scaled:.1f}"
+
+
 _BY_UNIT = {
     "s": seconds,
     "bytes": size,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 
 from servewise.conditions import Conditions
+from servewise.report.captions import caption
 from servewise.report.table import Table
 
 
@@ -17,3 +19,9 @@ class Figure:
     conditions: Conditions
     table: Table
     note: str = ""
+
+    @property
+    def labelled(self) -> str:
+        """The chart with its conditions in its description, so that it can stand alone."""
+        said = html.escape(f" {caption(self.conditions)}.")
+        return self.svg.replace("</desc>", f"{said}</desc>", 1)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_TOUCH = 0.03  # nearer than that, two names would lie on one another
+
+
 class PrecisionPoint(NamedTuple):
     """A precision: the weights' bytes on one accelerator, tokens per second, and a note on quality (may be empty)."""
 
@@ -41,12 +44,13 @@ def _plot(axes: Axes, points: Sequence[PrecisionPoint], batch: str) -> None:
     ordered = sorted(points, key=lambda point: point.weight_bytes)
     sizes = [point.weight_bytes for point in ordered]
     speeds = [point.tokens_per_s for point in ordered]
-    axes.plot(sizes, speeds, color=palette.GRID, linewidth=1.2, zorder=1)
+    if speeds == sorted(speeds, reverse=True):
+        axes.plot(sizes, speeds, color=palette.GRID, linewidth=1.2, zorder=1)
     axes.scatter(sizes, speeds, color=palette.colour(0), s=28, zorder=3)
     axes.set(xlim=(0, max(sizes) * 1.3), ylim=(0, max(speeds) * 1.15))
-    for point in ordered:
+    for point, names in _together(ordered):
         axes.annotate(
-            short(point.name) + (f"\n{short(point.quality)}" if point.quality else ""),
+            "\n".join(short(each) for each in (*names, point.quality) if each),
             xy=(point.weight_bytes, point.tokens_per_s),
             xytext=(7, 0),
             textcoords="offset points",
@@ -56,6 +60,25 @@ def _plot(axes: Axes, points: Sequence[PrecisionPoint], batch: str) -> None:
     _gib_ticks(axes, max(sizes) * 1.3)
     linear_axis(axes, "y", count_tick)
     named(axes, "Weights on one accelerator (GiB)", f"Tokens per second{f', batch {batch}' if batch else ''}")
+
+
+def _together(ordered: Sequence[PrecisionPoint]) -> list[tuple[PrecisionPoint, list[str]]]:
+    """The points by place, those that lie on one another under all their names."""
+    found: list[tuple[PrecisionPoint, list[str]]] = []
+    for point in ordered:
+        here = next((names for other, names in found if _touch(point, other)), None)
+        if here is None:
+            found.append((point, [point.name]))
+        else:
+            here.append(point.name)
+    return found
+
+
+def _touch(one: PrecisionPoint, other: PrecisionPoint) -> bool:
+    return all(
+        abs(a - b) <= _TOUCH * max(a, b)
+        for a, b in ((one.weight_bytes, other.weight_bytes), (one.tokens_per_s, other.tokens_per_s))
+    )
 
 
 def _gib_ticks(axes: Axes, end: float) -> None:

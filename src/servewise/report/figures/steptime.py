@@ -9,7 +9,7 @@ from servewise.report.figures.pick import table_behind
 from servewise.report.figures.precision import precision_figures
 from servewise.report.reading import Row, plottable, rows, text
 
-_RIDGES = (("ridge_batch", "ridge"), ("ridge_batch_without_kv", "ridge without KV"))
+_RIDGES = ("ridge", "ridge without KV")
 
 
 def figures(answer: Answer) -> list[Figure]:
@@ -23,7 +23,9 @@ def _steps(answer: Answer) -> list[Figure]:
     points = sorted({point for row in found if (point := _point(row))})
     if len({point.batch for point in points}) < 2 or len(contexts) > 1:
         return []
-    ridges = [Ridge(batch, name) for key, name in _RIDGES if (batch := plottable(answer.result.get(key)))]
+    own = "ridge_batch_estimated" if "ridge_batch_estimated" in answer.result else "ridge_batch"  # where the lines meet
+    keys = zip((own, "ridge_batch_without_kv"), _RIDGES, strict=True)
+    ridges = [Ridge(batch, name) for key, name in keys if (batch := plottable(answer.result.get(key)))]
     svg = steptime_chart(points, ridges, phase=text(answer.result.get("phase"), "decode"))
     return [Figure("Step time against batch", svg, answer.conditions, table_behind(answer, "Time of one step"))]
 

@@ -117,17 +117,23 @@ def _gauge(row: Row, key: str) -> str:
 
 
 def _arrivals(found: list[Row]) -> Table:
-    told = [{"load": load_words(row), **mapping(row.get("arrivals"))} for row in found if mapping(row.get("arrivals"))]
+    told = [
+        {"named_per_s": row.get("rate_per_s"), **mapping(row.get("arrivals"))}
+        for row in found
+        if mapping(row.get("arrivals"))
+    ]
     columns = (
         Column("Arrivals", lambda row: text(row.get("process"), UNKNOWN), prose=True),
-        Column("Asked/s", lambda row: rate(mapping(row.get("asked")).get("rate_per_s"))),
+        Column("Asked/s", lambda row: rate(row.get("named_per_s"))),
+        Column("Drawn/s", lambda row: rate(mapping(row.get("asked")).get("rate_per_s"))),
         Column("Sent/s", lambda row: rate(mapping(row.get("sent")).get("rate_per_s"))),
-        Column("CV", lambda row: figure(mapping(row.get("asked")).get("cv"), digits=2)),
+        Column("Drawn CV", lambda row: figure(mapping(row.get("asked")).get("cv"), digits=2)),
         Column("Sent CV", lambda row: figure(mapping(row.get("sent")).get("cv"), digits=2)),
         Column("Late p99", lambda row: seconds(row.get("lateness_p99_s"))),
         Column("As asked", lambda row: text(row.get("as_asked"), UNKNOWN), prose=True),
     )
-    return build("Arrivals asked for and sent", columns, told)
+    note = "Drawn: the arrivals that chance gave this run; CV: of the gaps between them." if told else ""
+    return build("Arrivals asked for, drawn and sent", columns, told, note=note)
 
 
 def _client(found: list[Row]) -> Table:

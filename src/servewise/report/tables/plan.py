@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servewise.report.reading import Row, items, mapping, number, percentile, rows, text
+from servewise.report.reading import Row, mapping, rows, text
 from servewise.report.table import Column, Table, build
+from servewise.report.tables.latency import rate_column, value_column
 from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, dollars, percent, rate, seconds, times
 
@@ -43,12 +44,11 @@ def _ranking(result: Row) -> Table:
     columns = (
         Column("#", lambda row: str(places[id(row)])),
         Column("Deployment", lambda row: titles[places[id(row)] - 1], prose=True),
-        Column("Max rate/s", lambda row: rate(row.get("max_rate_per_s"))),
-        Column("TTFT p95", lambda row: seconds(percentile(row.get("ttft_s"), "p95"))),
-        Column("TPOT p95", lambda row: seconds(percentile(row.get("tpot_s"), "p95"))),
+        rate_column("Max rate/s", "max_rate_per_s"),
+        value_column("TTFT p95", "ttft_s", "p95", seconds),
+        value_column("TPOT p95", "tpot_s", "p95", seconds),
         Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
         Column("Bound by", _bound, prose=True),
-        Column("95% interval", lambda row: _interval(row.get("ci95_max_rate_per_s")), wide=True),
         Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
         Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
         Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
@@ -61,11 +61,6 @@ def _ranking(result: Row) -> Table:
         note=f"All: {shared}." if shared else "",
         marks=lambda row: _first(places[id(row)]),
     )
-
-
-def _interval(pair: object) -> str:
-    ends = [number(each) for each in items(pair)]
-    return f"{rate(ends[0])} to {rate(ends[1])}" if len(ends) == 2 and None not in ends else UNKNOWN
 
 
 def _bound(row: Row) -> str:

@@ -39,10 +39,16 @@ def _present(row: Row, key: str) -> str:
 
 def _ridge(result: Row) -> Table:
     pairs = [
-        ("Batch where compute meets memory", _batch(result, "ridge_batch")),
+        ("Batch where compute meets memory, ideal", _batch(result, "ridge_batch")),
         ("The same without the KV cache's bytes", _batch(result, "ridge_batch_without_kv")),
+        ("By these step times", _batch(result, "ridge_batch_estimated") if _estimated(result) else UNKNOWN),
     ]
     return facts("Ridge", pairs)
+
+
+def _estimated(result: Row) -> bool:
+    """Whether the step times are others than the ideal ones, whose ridge then is another."""
+    return "ridge_batch_estimated" in result and text(result.get("estimator")) != "ideal"
 
 
 def _batch(result: Row, key: str) -> str:

@@ -66,13 +66,14 @@ def _print_headline(section: Section, out: Console) -> None:
     first = headline(section.answer)
     if first:
         _say(out, " ".join(filter(None, (first.text, first.detail))), "bold" if first.good else "bold red")
+        widest = max((len(number.value) for number in first.numbers), default=0)
         for number in first.numbers:
-            _say(out, f"  {number.value}  {number.label}", "")
+            _say(out, f"  {number.value:>{widest}}  {number.label}", "")
     out.print()
 
 
 def _print_fitted(table: Table, out: Console) -> None:
-    for part in fitted(table.narrow(), out.width):
+    for part in fitted(table, out.width):
         _print_table(part, out)
 
 
@@ -80,8 +81,8 @@ def _print_table(table: Table, out: Console) -> None:
     if table.title:
         _say(out, table.title, "bold")
     out.print(_rich(table))
-    if table.note:
-        _say(out, table.note.strip(), "dim")
+    if table.below():
+        _say(out, table.below(), "dim")
     out.print()
 
 
