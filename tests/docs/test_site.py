@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from docs.site.examples import DOCS
 
 pytest.importorskip("sphinx", reason="the site is built with servewise[docs]")
@@ -19,9 +18,7 @@ pytest.importorskip("sphinx", reason="the site is built with servewise[docs]")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors; its commands are run by the tests beside this one."""
     out = tmp_path_factory.mktemp("site")
-    # fmt: off
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(DOCS / "site"), str(DOCS), str(out)]
-    # fmt: on
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", DOCS / "site", DOCS, out]
     built = subprocess.run(
         command, env={**os.environ, "SERVEWISE_DOCS_RUN": "0"}, capture_output=True, text=True, check=False
     )
