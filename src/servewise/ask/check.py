@@ -117,7 +117,7 @@ def _conditions(checked: Checked, chip: Accelerator | None) -> Conditions:
     models = dict.fromkeys(each.model for each in checked.content.launches if each.model)
     engines = dict.fromkeys(each.engine for each in checked.content.launches)
     return Conditions(
-        hardware=chip.title if chip else "not given",
+        hardware=chip.title if chip else "an accelerator that is not given",
         load="as launched",
         lengths="lengths as stated",
         precision="precision as stated",

@@ -28,6 +28,10 @@ class Place:
         """The same place for another option."""
         return Place(self.line, self.column, option)
 
+    def below(self, lines: int) -> Place:
+        """The place ``lines`` further down; that of the whole file stays."""
+        return Place(self.line + lines if self.line else 0, self.column, self.option)
+
 
 NOWHERE = Place()
 

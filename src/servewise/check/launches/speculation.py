@@ -9,6 +9,7 @@ from servewise.check.finding import Finding, found
 from servewise.techniques.speculation import tokens_per_verification
 
 MOST_SEQUENCES = 64  # at once, stated; losses are reported from 20 to 32 streams on
+LEAST_COSTLY = 3  # draft tokens; one or two of a model's own heads pay at large batches too (TensorRT-LLM's configs)
 LONG_DRAFT = 8
 EXAMPLE_ACCEPTANCE = 0.7
 OWN_LENGTH = ("ngram", "suffix", "dflash", "dspark", "lookahead")  # drafts whose length is not carried token by token
@@ -32,7 +33,7 @@ def speculation(settings: Settings) -> Iterator[Finding]:
         why = f"{length} chosen without an acceptance."
     yield found("speculation-unmeasured", place, why, draft_tokens=tokens)
     sequences = settings.whole("sequences")
-    if sequences and sequences > MOST_SEQUENCES:
+    if sequences and sequences > MOST_SEQUENCES and (tokens or LEAST_COSTLY) >= LEAST_COSTLY:
         stated = settings.given("sequences")
         why = f"Up to {sequences} sequences at once each verify {(tokens or 1) + 1} tokens a step."
         yield found("speculation-at-large-batch", stated.at if stated else place, why, sequences=sequences)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from servewise.check.engines.config import config_launch
@@ -16,6 +17,10 @@ from servewise.check.reading.prompts import Prompt, prompts_of
 from servewise.check.reading.yaml_tree import yaml_trees
 
 YAML_LINE = re.compile(r"^\s*(?:- )?[\w.\"'/-]+:(\s|$)", re.MULTILINE)
+FENCED = re.compile(r"^[ \t]*```ya?ml[^\n]*\n(?P<body>.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+HEREDOC = re.compile(
+    r"<<-?\s*[\"']?(?P<mark>\w+)[\"']?[^\n]*\n(?P<body>.*?)^[ \t]*(?P=mark)\b", re.MULTILINE | re.DOTALL
+)
 MOST_JSON_LINES = 200_000
 
 
@@ -80,17 +85,35 @@ def _yaml(text: str, engine: str | None) -> Content | None:
 
 
 def _plain(text: str) -> Content:
-    launches = tuple(command_launches(text))
-    blocks = _yaml_blocks(text)
-    kinds = ("command",) if launches or blocks else ()
-    return Content(text=text, kinds=(*kinds, "text"), launches=(*launches, *blocks))
-
-
-def _yaml_blocks(text: str) -> tuple[Launch, ...]:
-    """Configs in the fenced YAML blocks of a document; commands in them are found as any others."""
+    """Commands anywhere in a text, and the YAML that stands in it: in fences, or between heredoc marks."""
+    blocks = [block for pattern in (FENCED, HEREDOC) for block in pattern.finditer(text)]
     found: list[Launch] = []
-    for match in re.finditer(r"^```ya?ml\s*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        trees = yaml_trees(match.group(1))
-        if not is_manifest(trees):
-            found += [each for tree in trees if (each := config_launch(tree)) is not None]
-    return tuple(found)
+    for block in blocks:
+        launches, whole = _block(block.group("body"))
+        found += (_moved(each, text.count("\n", 0, block.start("body"))) for each in launches)
+        if whole:
+            text = text[: block.start("body")] + _blank(block.group("body")) + text[block.end("body") :]
+    launches = (*command_launches(text), *found)
+    return Content(text=text, kinds=("command", "text") if launches else ("text",), launches=launches)
+
+
+def _block(body: str) -> tuple[tuple[Launch, ...], bool]:
+    """The launches of a stretch of YAML, and whether it is a manifest, whose commands are then all found."""
+    body = textwrap.dedent(body)
+    if not YAML_LINE.search(body):
+        return (), False
+    trees = yaml_trees(body)
+    if is_manifest(trees):
+        return manifest_launches(body, trees), True
+    return tuple(each for tree in trees if (each := config_launch(tree)) is not None), False
+
+
+def _blank(body: str) -> str:
+    return re.sub(r"[^\n]", " ", body)
+
+
+def _moved(launch: Launch, lines: int) -> Launch:
+    """The launch with its places as of the text that holds its block."""
+    site = replace(launch.site, place=launch.site.place.below(lines))
+    given = tuple(replace(each, place=each.place.below(lines)) for each in launch.given)
+    return replace(launch, given=given, place=launch.place.below(lines), site=site)

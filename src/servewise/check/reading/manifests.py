@@ -9,7 +9,7 @@ from servewise.check.engines.launch import Launch, Site, is_option, launch_of
 from servewise.check.engines.settings import whole_of
 from servewise.check.finding import Place
 from servewise.check.reading.commands import command_launches
-from servewise.check.reading.words import Word
+from servewise.check.reading.words import Lines, Word, words_from
 from servewise.check.reading.yaml_tree import Tree, block_offset
 
 SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "-c", "-lc", "-ec", "-euc")
@@ -92,7 +92,8 @@ def _shared(container: Tree, pod: Tree) -> bool:
 
 def _compose(service: Tree) -> Site:
     devices = list(service.items("deploy", "resources", "reservations", "devices"))
-    count = whole_of(devices[0].get("count")) if devices else None
+    listed = devices[0].get("device_ids") if devices else None
+    count = len(listed) if isinstance(listed, list) else whole_of(devices[0].get("count")) if devices else None
     table = service.value
     shared = "shm_size" in table or table.get("ipc") == "host"
     return Site(kind="compose", accelerators=count, shared_memory=shared, place=service.at)
@@ -152,7 +153,8 @@ def _words(container: Tree, key: str) -> list[Word]:
         return []
     if isinstance(child.value, list):
         return [Word(_text(each.value), each.at) for each in child.children.values()]
-    return [Word(child.value, child.at)] if isinstance(child.value, str) else []
+    text = child.value if isinstance(child.value, str) else ""
+    return list(words_from(text.replace("\n", " "), 0, Lines(text, child.at.line, child.at.column)))
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from servewise.check.finding import Place
 
 ENDS = frozenset("\n;|&`")
 MOST_CHARACTERS = 100_000  # of one command
+AFTER_BACKSLASH = re.compile(r"[ \t\r]*(?:[ \t]#[^\n]*)?(?:\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,15 @@ class _Reader:
         return tuple(self._words)
 
     def _escaped(self, at: int) -> int:
-        """A backslash: before a line end (blanks between forgiven) the line goes on, else it keeps the next letter."""
-        rest = self._text[at + 1 : at + 80]
-        blanks = len(rest) - len(rest.lstrip(" \t\r"))
-        if rest[blanks : blanks + 1] in ("\n", ""):
+        """A backslash: before a line end the line goes on, else it keeps the next letter.
+
+        Blanks and a comment between are forgiven: shells do not, documents write it.
+        """
+        comment = AFTER_BACKSLASH.match(self._text, at + 1)
+        if comment is not None:
             self._close()
-            return at + 2 + blanks
-        self._add(at, rest[:1])
+            return comment.end()
+        self._add(at, self._text[at + 1 : at + 2])
         return at + 2
 
     def _quoted(self, at: int, end: int) -> int:
