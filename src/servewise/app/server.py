@@ -62,7 +62,7 @@ async def _defect(_: Request, error: Exception) -> Response:
 
 
 def _ready(answers: Answers) -> None:
-    """What the first request would wait for: the lists, the charts' library, the process that others are forked from."""
+    """What the first request would wait for: lists, the charts' library, the process that others are forked from."""
     suggestions()
     first = state_of(VIEWS[FIRST], ())
     answers.page(first.view, first.values, answers.now(answers.argv(first.view, first.values)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.report.charts import palette
 from servewise.report.charts.canvas import draw
-from servewise.report.charts.labels import short
+from servewise.report.charts.labels import short, spread
 from servewise.report.charts.scales import count_tick, gib_tick, linear_axis, named
 from servewise.report.wording import rate, size
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_TOUCH = 0.03  # nearer than that, two names would lie on one another
+_COLUMN = 0.2  # of the axis: points nearer than that have their names above one another
+_LINE = 0.062  # of the axis' height: one line of text
 
 
 class PrecisionPoint(NamedTuple):
@@ -48,10 +49,10 @@ def _plot(axes: Axes, points: Sequence[PrecisionPoint], batch: str) -> None:
         axes.plot(sizes, speeds, color=palette.GRID, linewidth=1.2, zorder=1)
     axes.scatter(sizes, speeds, color=palette.colour(0), s=28, zorder=3)
     axes.set(xlim=(0, max(sizes) * 1.3), ylim=(0, max(speeds) * 1.15))
-    for point, names in _together(ordered):
+    for point, height in _named(ordered, max(sizes) * 1.3, max(speeds) * 1.15):
         axes.annotate(
-            "\n".join(short(each) for each in (*names, point.quality) if each),
-            xy=(point.weight_bytes, point.tokens_per_s),
+            " ".join(short(each) for each in (point.name, point.quality) if each),
+            xy=(point.weight_bytes, height),
             xytext=(7, 0),
             textcoords="offset points",
             va="center",
@@ -62,23 +63,19 @@ def _plot(axes: Axes, points: Sequence[PrecisionPoint], batch: str) -> None:
     named(axes, "Weights on one accelerator (GiB)", f"Tokens per second{f', batch {batch}' if batch else ''}")
 
 
-def _together(ordered: Sequence[PrecisionPoint]) -> list[tuple[PrecisionPoint, list[str]]]:
-    """The points by place, those that lie on one another under all their names."""
-    found: list[tuple[PrecisionPoint, list[str]]] = []
+def _named(ordered: Sequence[PrecisionPoint], end: float, top: float) -> list[tuple[PrecisionPoint, float]]:
+    """Each point with the height of its name: names of points that lie near one another are moved apart."""
+    columns: list[list[PrecisionPoint]] = []
     for point in ordered:
-        here = next((names for other, names in found if _touch(point, other)), None)
-        if here is None:
-            found.append((point, [point.name]))
+        if columns and point.weight_bytes - columns[-1][0].weight_bytes < _COLUMN * end:
+            columns[-1].append(point)
         else:
-            here.append(point.name)
+            columns.append([point])
+    found = []
+    for column in columns:
+        heights = spread([point.tokens_per_s / top for point in column], _LINE)
+        found += [(point, height * top) for point, height in zip(column, heights, strict=True)]
     return found
-
-
-def _touch(one: PrecisionPoint, other: PrecisionPoint) -> bool:
-    return all(
-        abs(a - b) <= _TOUCH * max(a, b)
-        for a, b in ((one.weight_bytes, other.weight_bytes), (one.tokens_per_s, other.tokens_per_s))
-    )
 
 
 def _gib_ticks(axes: Axes, end: float) -> None:
