@@ -53,6 +53,7 @@ class Replica:
         self._lines: dict[int, tuple[Line, ...]] = {}
         self._window = estimator.window_tokens
         self._longest_jump = longest_jump or 1 << 62
+        self._ahead = bool(getattr(batcher, "decides_ahead", False))
         self._batch: Batch | None = None
         self._steps = 0
         self._spent_s = 0.0
@@ -87,6 +88,8 @@ class Replica:
                 self._spent_s += self._beside(batch)
         else:
             self._jump(batch, limit_s - start_s if batch.open else inf)
+            if self._ahead:
+                self._one_more(batch)
         self.due_s = start_s + self._spent_s
         return True
 
@@ -95,7 +98,15 @@ class Replica:
         batch = self._batch
         if batch is not None and batch.open and self._steps > 1:
             self._jump(batch, at_s - self.now_s)
+            if self._ahead:
+                self._one_more(batch)
             self.due_s = self.now_s + self._spent_s
+
+    def _one_more(self, batch: Batch) -> None:
+        """Where the next step is decided ahead, the one after an arrival runs without it: no event of its own."""
+        if self._steps < min(batch.repeat, self._longest_jump):
+            self.batcher.seen_until_s = self.now_s + self._spent_s  # type: ignore[attr-defined]
+            self._jump(batch, inf, self._steps + 1)
 
     def finish(self) -> list[TimedSequence]:
         """End the step under way at ``due_s``; returns the sequences that are released, their records written."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from math import inf
 from typing import Any
 
 from servewise.batching.batch import Batch
@@ -17,16 +19,33 @@ class Ahead(ContinuousBatcher):
     step n + 1 is decided. Where nothing runs there is no delay. Lengths are known ahead: a sequence that reached
     ``max_tokens`` is not run again; the extra row of one that ended by its stop token is not modelled. The time that
     the overlap saves is the estimator's.
+
+    A driver that ran several steps at once may say when the last of them began (``seen_until_s``): who had come by then
+    is seen by the next one.
     """
+
+    decides_ahead = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ending: list[Sequence] = []  # released with the last step, their blocks not yet
         self._slots = self.max_sequences
-        self._queue = self._coming.append
+        self._came_s: list[float] = []  # when each of them that are coming came
+        self.seen_until_s = -inf
+
+    def add(self, sequence: Sequence, now_s: float) -> bool:
+        """Queue ``sequence``; it is seen with the decision after the next."""
+        if not self._could_run(sequence):
+            return False
+        self._coming.append(sequence)
+        self._came_s.append(now_s)
+        return True
 
     def plan(self, now_s: float) -> Batch | None:
         """The next step, as it was decided when the last one began."""
+        came_s = self._came_s
+        if came_s and came_s[0] <= self.seen_until_s:
+            self._queue_up(bisect_right(came_s, self.seen_until_s))
         batch = super().plan(now_s)
         if self._coming or batch is None:
             return self._see(batch, now_s)
@@ -35,13 +54,18 @@ class Ahead(ContinuousBatcher):
     def _see(self, batch: Batch | None, now_s: float) -> Batch | None:
         """Who came meanwhile counts from the next decision on, or from this one if nothing runs."""
         idle = batch is None and bool(self._coming or self.ending)
-        for sequence in self._coming:
-            self._waiting.append(sequence)
-        self._coming.clear()
+        self._queue_up(len(self._coming))
         if idle:
             self._let_go()
             return super().plan(now_s)
         return batch
+
+    def _queue_up(self, count: int) -> None:
+        """The first ``count`` of those who came are seen."""
+        coming = self._coming
+        for sequence in coming[:count]:
+            self._waiting.append(sequence)
+        del coming[:count], self._came_s[:count]
 
     def _decode(self, preempted: Preempted, *, once: bool = False) -> Batch:
         ending = self.ending
@@ -70,6 +94,7 @@ class Ahead(ContinuousBatcher):
         if self._waiting.rejoins_last:  # behind those who have come too, seen or not
             self._waiting.remove(victim)
             self._coming.append(victim)
+            self._came_s.append(inf)
         return victim
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
@@ -100,6 +125,7 @@ class Ahead(ContinuousBatcher):
     def finish(self, sequence: Sequence) -> list[Sequence]:
         """Take out ``sequence`` wherever it is; its blocks are given back at once."""
         if sequence in self._coming:
-            self._coming.remove(sequence)
+            place = self._coming.index(sequence)
+            del self._coming[place], self._came_s[place]
             return [sequence]
         return super().finish(sequence)
