@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from servewise.answer import Answer
 from servewise.ask.deploying import DEFAULT_ENGINE, engine_named
+from servewise.ask.launching import fetched_as, launches_of, targets_named
 from servewise.ask.names import (
     AcceleratorLike,
     ModelLike,
@@ -76,6 +77,7 @@ def plan(
     kv_heads: int | None = None,
     prices: str | Path | Mapping[str, float] | None = None,
     estimator: str | None = None,
+    emit: str | Iterable[str] = (),
     seed: int = 0,
     processes: int = 1,
     progress: Progress | None = None,
@@ -88,8 +90,10 @@ def plan(
     from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as many replicas as carry it; None:
     by the cost of an output token at the highest rate. ``prices``: a TOML file or dollars per accelerator-hour by
     name, over the shipped quotes. That nothing keeps the SLO is an answer: ``recommendation`` None, with
-    ``closest``.
+    ``closest``. ``launch`` starts the recommendation: for the plan's engine, or for those that ``emit`` names (vllm,
+    sglang, trtllm, llamacpp, kubernetes).
     """
+    targets = targets_named(emit)
     spec = with_kv_heads(model_named(model), kv_heads)
     chips = tuple(accelerator_named(each) for each in _several(accelerators))
     objective = parse_slo(slo) if isinstance(slo, str) else slo
@@ -128,10 +132,11 @@ def plan(
     )
     found = find_plan(question, processes, progress)
     kinds = {kind_for(each.deployment, estimator) for each in question.candidates}
+    launches = launches_of(question, found, fetched_as(model, spec.name), targets, space.limits.max_context_tokens)
     return Answer(
         command="plan",
         conditions=_conditions(space, load, asked, seed, kinds),
-        result=result_of(question, found, asked),
+        result=result_of(question, found, asked) | {"launch": launches},
         caveats=unique(
             (
                 *workload_caveats(load),

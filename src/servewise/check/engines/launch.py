@@ -41,7 +41,8 @@ class Given:
 class Site:
     """What stands around the launch: the accelerators reserved, replicas, who can reach it, memory shared.
 
-    None where the file does not say. ``kind``: command, config, docker, compose or kubernetes.
+    None where the file does not say. ``hides_variables``: a Service whose name becomes the engine's own variables.
+    ``kind``: command, config, docker, compose or kubernetes.
     """
 
     kind: str = "command"
@@ -51,6 +52,7 @@ class Site:
     shared_memory: bool | None = None
     liveness_only: bool = False
     affinity: bool = False
+    hides_variables: str = ""
     place: Place = NOWHERE
 
 

@@ -12,7 +12,7 @@ from servewise.deployment.capacity import DoesNotFit, KvCapacity
 from servewise.units import GB, GIB, format_bytes
 
 HIGH_SHARE, LOW_SHARE = 0.98, 0.5
-SMALL_SLOT = 2048
+SMALL_SLOT = 1024
 PCIE_BYTES_PER_S = 25e9  # one direction of PCIe 4.0 x16 as copies reach it
 TYPICAL_SHARE = 4  # requests are taken to be a quarter of the longest context on average
 

@@ -25,6 +25,8 @@ def operation(settings: Settings) -> Iterator[Finding]:
         if SECRET_NAMES.search(name) and _is_secret(value):
             yield found("secret-in-file", settings.launch.place.called(name), f"{name} is given in clear.")
     site = settings.launch.site
+    if site.hides_variables and settings.launch.engine == "vllm":
+        yield found("service-named-vllm", settings.launch.place)
     if site.liveness_only:
         yield found("killed-while-loading", Place(site.place.line, site.place.column, "livenessProbe"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from servewise.check.engines.launch import Launch, Site, is_option, launch_of
@@ -27,15 +28,23 @@ def manifest_launches(text: str, trees: Sequence[Tree]) -> tuple[Launch, ...]:
     """Every launch in the containers of ``trees``."""
     public = next((words for tree in trees if (words := _public(tree))), "")
     affinity = any(tree.get("spec", "sessionAffinity") == "ClientIP" for tree in trees)
+    services = [str(tree.get("metadata", "name")) for tree in trees if _kind(tree) == "Service"]
     found: list[Launch] = []
     for tree in trees:
         for pod, replicas in _pods(tree):
             for container in (*pod.items("containers"), *pod.items("initContainers")):
-                site = _site(container, pod, replicas, public, affinity)
+                site = replace(
+                    _site(container, pod, replicas, public, affinity), hides_variables=_hiding(services, pod)
+                )
                 found += _container(text, container, site)
         for service in _services(tree):
             found += _container(text, service, _compose(service))
     return tuple(found)
+
+
+def _hiding(services: Sequence[str], pod: Tree) -> str:
+    """A Service named vllm puts VLLM_PORT=tcp://... into every pod of its namespace, unless service links are off."""
+    return "vllm" if "vllm" in services and pod.get("enableServiceLinks") is not False else ""
 
 
 def _kind(tree: Tree) -> str:

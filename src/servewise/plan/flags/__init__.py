@@ -1,0 +1,1 @@
+"""A planned deployment as each engine takes it: command lines, configs, a Kubernetes manifest."""

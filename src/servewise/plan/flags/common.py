@@ -1,0 +1,42 @@
+"""What several engines cannot express, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from servewise.batching.policies import Continuous
+from servewise.plan.flags.wanted import Wanted
+
+
+def notes_for(wanted: Wanted, engine: str) -> Iterator[str]:
+    """What a launch of ``engine`` leaves open of the plan."""
+    deployment, policy = wanted.candidate.deployment, wanted.candidate.policy
+    if wanted.family != engine:
+        yield f"The plan was made for {deployment.engine}: {engine} schedules and sizes its cache in its own way."
+    if not isinstance(policy, Continuous):
+        yield f"{engine} batches continuously: the plan's {policy.name} batching cannot be asked for, only its slots."
+    elif policy.reserve_output and engine != "trtllm":
+        yield "The plan reserves the KV of whole answers at admission, which cannot be asked for."
+    if isinstance(policy, Continuous) and not policy.prefix_cache:
+        yield "The plan counted no reuse of prefixes; the engine's prefix cache is left on, which only helps."
+    if wanted.stated_context_tokens is None:
+        yield (
+            f"The longest request of the workload has {wanted.longest_tokens:,} tokens; longer ones than "
+            f"{wanted.context_tokens:,} are refused."
+        )
+    if wanted.replicas > 1:
+        yield f"Run {wanted.replicas} of these behind a router; the plan shares the load evenly among them."
+
+
+def online_quantisation(wanted: Wanted, engine: str, formats: dict[str, str]) -> tuple[str | None, str]:
+    """(the flag's value for weights that the engine quantises as it loads, or None; a note where it cannot)."""
+    weights, stored = wanted.candidate.deployment.weights, wanted.candidate.deployment.model.weights
+    if weights is None or weights.name == stored.name or weights.bits >= 16:
+        return None, ""
+    method = formats.get(weights.name)
+    if method is not None:
+        return (
+            method,
+            f"Weights are rounded to {weights} as they are loaded; calibrated ones keep more quality.",
+        )
+    return None, f"{engine} does not make {weights} weights of this checkpoint: name a checkpoint that is quantised so."

@@ -1,0 +1,59 @@
+"""The plan as ``trtllm-serve`` with its YAML; options as of TensorRT-LLM 1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from servewise.batching.policies import Continuous
+from servewise.plan.flags.common import notes_for, online_quantisation
+from servewise.plan.flags.wanted import EngineLaunch, Wanted
+from servewise.plan.flags.yaml_text import Value, yaml_text
+
+CONFIG = "trtllm.yaml"
+KV = {"fp8": "fp8", "nvfp4": "nvfp4"}
+
+
+def trtllm(wanted: Wanted) -> EngineLaunch:
+    """The command line and the file that it reads."""
+    notes: list[str] = list(notes_for(wanted, "trtllm"))
+    notes.append(online_quantisation(wanted, "TensorRT-LLM", {})[1])
+    text = yaml_text(_config(wanted, notes))
+    argv = ("trtllm-serve", wanted.model, *_split(wanted), *_limits(wanted), "--config", CONFIG)
+    return EngineLaunch(engine="trtllm", argv=argv, files={CONFIG: text}, notes=tuple(note for note in notes if note))
+
+
+def _split(wanted: Wanted) -> Iterator[str]:
+    split = wanted.candidate.deployment.parallelism
+    if split.tensor > 1:
+        yield from ("--tp_size", str(split.tensor))
+    if split.pipeline > 1:
+        yield from ("--pp_size", str(split.pipeline))
+    if split.expert:
+        yield from ("--ep_size", str(split.tensor))
+
+
+def _limits(wanted: Wanted) -> Iterator[str]:
+    yield from ("--max_batch_size", str(wanted.candidate.policy.slots), "--max_seq_len", str(wanted.context_tokens))
+    if wanted.batched_tokens:
+        yield from ("--max_num_tokens", str(wanted.batched_tokens))
+
+
+def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
+    deployment, policy = wanted.candidate.deployment, wanted.candidate.policy
+    share = wanted.utilization if wanted.family == "trtllm" else 0.9
+    cache: dict[str, Value] = {"free_gpu_memory_fraction": share, "enable_block_reuse": True}
+    if deployment.kv.bits < 16:
+        if deployment.kv.name in KV:
+            cache["dtype"] = KV[deployment.kv.name]
+        else:
+            notes.append(f"TensorRT-LLM keeps no {deployment.kv} KV cache: it stays at {wanted.half}.")
+    config: dict[str, Value] = {"kv_cache_config": cache}
+    if not isinstance(policy, Continuous) or policy.chunked_prefill:
+        config["enable_chunked_prefill"] = True
+    config["cuda_graph_config"] = {"enable_padding": True, "max_batch_size": policy.slots}
+    if isinstance(policy, Continuous):
+        kind = "GUARANTEED_NO_EVICT" if policy.reserve_output else "MAX_UTILIZATION"
+        config["scheduler_config"] = {"capacity_scheduler_policy": kind}
+    if deployment.parallelism.data > 1:
+        config["enable_attention_dp"] = True
+    return config
