@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.batching.driving import filled, planned, serials, step, steps
 
+from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import TrtLlm
+from servewise.batching.sequence import Sequence
 from servewise.errors import InputError
 
 SYNC = TrtLlm(8, 100, disable_overlap_scheduler=True)
@@ -78,3 +80,10 @@ def test_it_says_what_it_is() -> None:
         "TensorRT-LLM, 8 sequences, 100 tokens a step, GUARANTEED_NO_EVICT, context chunk"
     )
     assert planned(filled(TrtLlm(), (10, 2))).decodes == 0
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("GUARANTEED_NO_EVICT", True), ("MAX_UTILIZATION", False)])
+def test_a_long_answer_is_taken_where_nothing_is_computed_again(policy: str, runs: bool) -> None:
+    """A context of a step's tokens with a long answer runs if it is never paused; else it could not come back."""
+    batcher = replace(SYNC, capacity_scheduler_policy=policy).batcher(BlockPool(None, 16))
+    assert batcher.add(Sequence(0, 100, 500), 0.0) is runs

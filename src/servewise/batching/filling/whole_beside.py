@@ -16,9 +16,9 @@ class WholeBesideDecodes(DecodeFirst):
     """
 
     def _could_run(self, sequence: Sequence) -> bool:
-        return sequence.prompt_tokens + sequence.output_tokens <= self.max_batched_tokens + 1 and super()._could_run(
-            sequence
-        )
+        """Its prompt fits into a step, and so does, where it may be sent back, all that would be computed again."""
+        again = sequence.output_tokens - 1 if self._admission.grows else 0
+        return sequence.prompt_tokens + again <= self.max_batched_tokens and super()._could_run(sequence)
 
     def _with_prompts(self, preempted: Preempted) -> Planned:
         chunks: list[Chunk] = []
