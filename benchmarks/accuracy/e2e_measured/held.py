@@ -41,6 +41,8 @@ class Held:
 class HeldBatcher:
     """A batcher at whose door prompts wait for company."""
 
+    decides_ahead = False  # the driver is to tell it every step: steps are what it counts
+
     def __init__(self, policy: Held, inner: Batcher) -> None:
         self._most_steps = policy.batch_wait_timeout_iters
         self._enough_tokens = policy.batch_wait_max_tokens_ratio * policy.inner.max_num_tokens
