@@ -168,7 +168,7 @@ def test_a_closed_stdout_is_no_defect(tmp_path: Path, monkeypatch: pytest.Monkey
     """``>&-``: Python has no stdout then; the file is written and there is no traceback."""
     monkeypatch.setattr("sys.stdout", None)
     size = servewise.size("llama-2-13b", "a100-80gb")
-    show(size, as_json=True, target=tmp_path / "answer.json")
+    show(size, as_json=True, targets=[tmp_path / "answer.json"])
 
     assert json.loads((tmp_path / "answer.json").read_text())["schema"] == "servewise.size/1"
 
@@ -212,5 +212,5 @@ def test_a_report_is_html_or_markdown(tmp_path: Path) -> None:
     found = invoke("report", str(tmp_path / "none.json"), "-o", str(tmp_path / "r.pdf"))
 
     assert found.exit_code == 2
-    assert "HTML or Markdown" in found.stderr
+    assert "HTML, Markdown or JSON" in found.stderr
     assert not (tmp_path / "r.pdf").exists()

@@ -32,4 +32,4 @@ def command(*, runs: tuple[str, ...], model: str, accelerator: str | None, as_js
     from servewise.ask.calibrate import calibrate
 
     answer = calibrate(runs, model, accelerator, **options)
-    show(answer, as_json=as_json, target=None)
+    show(answer, as_json=as_json)

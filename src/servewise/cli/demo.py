@@ -9,7 +9,7 @@ import click
 
 from servewise.cli.options import processes_option
 from servewise.cli.progress import progress_bar
-from servewise.cli.showing import Show, answering, checked_target, write_whole
+from servewise.cli.showing import Show, answering, checked_target, drawn, write_whole
 
 REPORT = "servewise-report.html"
 
@@ -21,12 +21,11 @@ REPORT = "servewise-report.html"
 def command(show: Show, *, report: str, processes: int) -> None:
     """The main job on built-in input: Llama 2 13B on an 80 GB A100 under a real conversation trace."""
     from servewise.ask.demo import demo
-    from servewise.report.html import render_html
 
     target = checked_target(report)
     with progress_bar("demo") as progress:
         answer = demo(processes=processes, progress=_without_name(progress))
-    write_whole(target, render_html(answer, title="servewise demo"))
+    write_whole(target, drawn(answer, target, title="servewise demo"))
     show(answer)
     click.echo(f"wrote {Path(report).absolute()}", err=True)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from servewise.cli.names import POLICY, WORKLOAD
 from servewise.cli.options import deployment_options, estimator_option, processes_option
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import NUMBER, PER_S, WHOLE, Several
@@ -17,7 +18,9 @@ POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: 
 
 @click.command("fleet")
 @deployment_options()
-@click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option(
+    "--workload", type=WORKLOAD, required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace."
+)
 @click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option("--replicas", type=WHOLE, metavar="N", help="Replicas of the deployment; default 2, or a split's.")
 @click.option("--router", default="round-robin", show_default=True, metavar="R,...", help=ROUTER_HELP)
@@ -41,7 +44,7 @@ POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: 
 @click.option("--link", metavar="L", help="KV's way between them: a network, an accelerator, 50GB/s:10us.")
 @click.option("--overlap", is_flag=True, help="KV moves layer by layer while the prompt is computed.")
 @click.option("--decode-router", default="least-loaded", show_default=True, metavar="R", help="Of decode servers.")
-@click.option("--policy", default="continuous", show_default=True, metavar="P", help=POLICY_HELP)
+@click.option("--policy", type=POLICY, default="continuous", show_default=True, metavar="P", help=POLICY_HELP)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An engine's setting: max_num_seqs=128.")
 @click.option("--slots", type=WHOLE, metavar="N", help="Sequences at once on each; default: the engine's limit.")
 @click.option("--reserve/--no-reserve", help="Take the blocks of the whole answer at admission.")

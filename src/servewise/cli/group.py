@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from servewise.cli.commandline import LINE
 from servewise.cli.failure import exit_code_of, line_of
 from servewise.errors import nearest_names
 
@@ -36,6 +38,11 @@ class CommandsOnCall(click.Group):
         assert isinstance(command, click.Command), cmd_name
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps the words, for reports that say how they were made."""
+        ctx.meta[LINE] = list(args)
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -45,6 +52,15 @@ class CommandsOnCall(click.Group):
             hint = f"did you mean {', '.join(near)}?" if near else f"one of {', '.join(self.by_module)}"
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without importing anything; then the group's own options."""
+        named = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.by_module.items()
+            if name.startswith(incomplete) and not incomplete.startswith("-")
+        ]
+        return named or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The help lines, without importing anything."""

@@ -28,6 +28,7 @@ COMMANDS = {
     "loop": "Measure a server, calibrate, plan, and measure the plan's own point.",
     "report": "Answers drawn: one self-contained HTML file.",
     "app": "The same questions as a page in the browser, on this machine alone.",
+    "completion": "The script with which bash, zsh or fish completes names.",
     "demo": "The main job on built-in input; writes servewise-report.html.",
 }
 

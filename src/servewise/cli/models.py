@@ -72,4 +72,4 @@ def write(
     places = _places(models_dir, hub_cache)
     with progress_bar("weights") as progress:
         answer = write_model(model, output, format=format_, dtype=dtype, places=places, progress=progress)
-    show(answer, as_json=as_json, target=None)
+    show(answer, as_json=as_json)

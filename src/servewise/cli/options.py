@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from servewise.cli.names import ACCELERATOR, ENGINE, MODEL
 from servewise.cli.progress import usable_cores
 from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
 from servewise.errors import InputError
@@ -29,7 +30,9 @@ _DEPLOYMENT = (
         metavar="P",
         help="Precision computed in; default: fp8 with fp8 weights on chips with fp8.",
     ),
-    click.option("--engine", default="vllm", show_default=True, metavar="|".join(ENGINES), help="Whose habits hold."),
+    click.option(
+        "--engine", type=ENGINE, default="vllm", show_default=True, metavar="|".join(ENGINES), help="Whose habits hold."
+    ),
     click.option("--memory-utilization", type=NUMBER, metavar="F", help="Share of memory the engine may take."),
     click.option("--max-batched-tokens", type=WHOLE, metavar="N", help="New tokens a step at most."),
     click.option("--max-sequences", type=WHOLE, metavar="N", help="Sequences at once at most (max_num_seqs)."),
@@ -46,14 +49,14 @@ _OWN_NUMBERS = (
 
 def deployment_options(*, model_required: bool = True) -> Callable[[F], F]:
     """MODEL, --accelerator and all that says how the model is deployed; names as in ``servewise.ask``."""
-    model = click.argument("model", required=model_required)
+    model = click.argument("model", type=MODEL, required=model_required)
     return lambda function: _add(function, (model, accelerator_option, *_DEPLOYMENT, *_OWN_NUMBERS))
 
 
 def accelerator_option(function: F) -> F:
     """--accelerator."""
     text = "Catalogue name (a100-80gb) or TOML file; not needed with --peak-flops, --bandwidth and --memory."
-    return click.option("--accelerator", metavar="A", help=text)(function)
+    return click.option("--accelerator", type=ACCELERATOR, metavar="A", help=text)(function)
 
 
 def estimator_option(function: F) -> F:

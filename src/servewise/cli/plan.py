@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from servewise.cli.emitting import emit_launches, emit_options
+from servewise.cli.names import ACCELERATOR, ENGINE, MODEL, POLICY, WORKLOAD
 from servewise.cli.options import PRECISION_HELP, estimator_option, processes_option
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Several
@@ -13,9 +15,13 @@ from servewise.cli.showing import Show, answering
 
 
 @click.command("plan")
-@click.argument("model")
-@click.option("--accelerators", type=Several(TEXT), required=True, metavar="A,...", help="Catalogue names, TOML files.")
-@click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.argument("model", type=MODEL)
+@click.option(
+    "--accelerators", type=Several(ACCELERATOR), required=True, metavar="A,...", help="Catalogue names, TOML files."
+)
+@click.option(
+    "--workload", type=WORKLOAD, required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace."
+)
 @click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option("--slo", required=True, metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms".')
 @click.option("--rate", type=PER_S, metavar="R", help="Requests/s to carry; default: the cheapest token.")
@@ -23,8 +29,8 @@ from servewise.cli.showing import Show, answering
 @click.option("--pp", type=Several(WHOLE), default="1", show_default=True, help="Pipeline stages; the rest is TP.")
 @click.option("--weights", type=Several(TEXT), metavar="P,...", help=f"{PRECISION_HELP}. Default: the model's.")
 @click.option("--kv", type=Several(TEXT), metavar="P,...", help="Precisions of the KV cache.")
-@click.option("--engine", type=Several(TEXT), default="vllm", show_default=True, metavar="E,...")
-@click.option("--policy", type=Several(TEXT), default="continuous", show_default=True, metavar="P,...")
+@click.option("--engine", type=Several(ENGINE), default="vllm", show_default=True, metavar="E,...")
+@click.option("--policy", type=Several(POLICY), default="continuous", show_default=True, metavar="P,...")
 @click.option("--slots", type=Several(WHOLE), metavar="N,...", help="Sequences at once; default: the engine's.")
 @click.option("--max-batched-tokens", type=Several(WHOLE), metavar="N,...", help="New tokens a step; or the engine's.")
 @click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")
@@ -37,12 +43,16 @@ from servewise.cli.showing import Show, answering
 @click.option("--seed", type=WHOLE, default=0, show_default=True)
 @processes_option
 @click.option("--check", is_flag=True, help="Exit with 1 when nothing keeps the SLO.")
+@emit_options
 @answering
-def command(show: Show, *, model: str, accelerators: tuple[str, ...], check: bool, **options: Any) -> int:
+def command(
+    show: Show, *, model: str, accelerators: tuple[str, ...], check: bool, emit_dir: str | None, **options: Any
+) -> int:
     """Which deployment of MODEL keeps the SLO at the least cost, and why do the others lose?"""
     from servewise.ask.plan import plan
 
     with progress_bar("weighing candidates") as progress:
         answer = plan(model, accelerators, progress=progress, **options)
     show(answer)
+    emit_launches(answer, options["emit"], emit_dir)
     return 1 if check and answer.result["recommendation"] is None else 0

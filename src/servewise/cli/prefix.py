@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from servewise.cli.names import WORKLOAD
 from servewise.cli.quantities import DURATION, NUMBER, PRICE, WHOLE
 from servewise.cli.showing import Show, answering
 
 
 @click.command("prefix")
-@click.argument("log", required=False)
+@click.argument("log", type=WORKLOAD, required=False)
 @click.option("--tokenizer", default="characters", show_default=True, help="How prompts that are text are cut.")
 @click.option("--block", type=WHOLE, metavar="N", help="Tokens a block, where the trace does not fix them.")
 @click.option("--ttl", type=DURATION, metavar="S", help="Life of a block from its last use; default: the terms'.")

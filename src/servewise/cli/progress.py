@@ -50,9 +50,14 @@ class _Bar:
 
     def _start(self) -> Progress:
         from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Rich
 
-        bar = Rich(console=Console(stderr=True), transient=True)
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+        )  # fmt: skip
+        bar = Rich(*columns, console=Console(stderr=True), transient=True)
         task = bar.add_task(self._what, total=None)
         bar.start()
         self._stop = bar.stop

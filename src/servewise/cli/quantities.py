@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from servewise.units import GB, GIB, KB, KIB, MB, MIB, TB, TIB
 
@@ -75,6 +76,12 @@ class Several(click.ParamType[tuple[Any, ...]]):
         if not all(parts):
             self.fail(f"{value!r} has an empty place; write it like 1,4,8", param, ctx)
         return tuple(self.each.convert(part, param, ctx) for part in parts)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The last value, behind the others."""
+        before, comma, last = incomplete.rpartition(",")
+        found = self.each.shell_complete(ctx, param, last)
+        return [CompletionItem(f"{before}{comma}{each.value}", type=each.type) for each in found]
 
 
 FLOPS_PER_S = Quantity("FLOP/s", FLOPS, "312T or 3.12e14")

@@ -9,7 +9,7 @@ import click
 
 from servewise.answer import Answer
 from servewise.cli.asked import asked
-from servewise.cli.showing import checked_target, show, write_whole
+from servewise.cli.showing import HTML, beside_option, checked_targets, drawn, show, write_whole
 from servewise.errors import InputError
 
 BENCH = "bench.json"  # the answer that bench keeps beside its runs
@@ -17,46 +17,43 @@ BENCH = "bench.json"  # the answer that bench keeps beside its runs
 
 @click.command("report")
 @click.argument("sources", nargs=-1, required=True, metavar="RUN_OR_PLAN...")
-@click.option("--output", "-o", metavar="FILE", help="The report: .html, or .md for Markdown.")
+@click.option("--output", "-o", metavar="FILE", help="The report: .html, .md for Markdown, or .json.")
+@beside_option
 @click.option("--title", default="servewise report", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON document on stdout.")
-def command(sources: tuple[str, ...], output: str | None, title: str, as_json: bool) -> None:
+def command(sources: tuple[str, ...], output: str | None, beside: bool, title: str, as_json: bool) -> None:
     """Draw answers and runs in one self-contained file; several runs also side by side, two of them compared.
 
     A source is an answer (the JSON document of any command), a run directory or a folder of them, or a result file of
     another client: vLLM bench serve, GuideLLM, AIPerf, llama-benchy.
     """
     program = asked()
-    target = None if program or (as_json and not output) else _target(output)
+    targets = () if program or (as_json and not output) else _targets(output, sources, beside=beside)
     answers = _sections({source: _read(source) for source in sources})
     if program is not None:
         program.take(_whole(answers))
         return
-    if target is not None:
-        write_whole(target, _drawn(target, answers, title))
+    for target in targets:
+        whole = target.suffix.lower() == ".json"
+        write_whole(target, _whole(answers).dumps() + "\n" if whole else drawn(answers, target, title=title))
     if as_json:
-        show(_whole(answers), as_json=True, target=None)
-    if target is not None:
-        click.echo(f"wrote {target}", err=True)
+        show(_whole(answers), as_json=True)
+    if targets:
+        click.echo(f"wrote {', '.join(map(str, targets))}", err=True)
 
 
-def _target(output: str | None) -> Path:
+def _targets(output: str | None, sources: Sequence[str], *, beside: bool) -> tuple[Path, ...]:
+    """Where the report goes; InputError for a name of no kind, and for one of the sources, which it would replace."""
     if output is None:
-        raise InputError("where should the report go?", where="output", hint="give --output FILE, or --json")
-    target = checked_target(output)
-    if target.suffix.lower() not in (".html", ".htm", ".md"):
-        raise InputError("a report is HTML or Markdown", where=output, hint="name it .html or .md")
-    return target
-
-
-def _drawn(target: Path, answers: Sequence[Answer] | Mapping[str, Answer], title: str) -> str:
-    if target.suffix.lower() == ".md":
-        from servewise.report.markdown import render_markdown
-
-        return render_markdown(answers)
-    from servewise.report.html import render_html
-
-    return render_html(answers, title=title)
+        raise InputError("a report needs a file", where="output", hint="give --output FILE, or --json")
+    targets = checked_targets(output, beside=beside)
+    if targets[0].suffix.lower() not in (*HTML, ".md", ".json"):
+        raise InputError("a report is HTML, Markdown or JSON", where=output, hint="name it .html, .md or .json")
+    taken = {Path(source).resolve() for source in sources}
+    for target in targets:
+        if target.resolve() in taken:
+            raise InputError("is one of the sources", where=str(target), hint="another name for the report")
+    return targets
 
 
 def _read(source: str) -> Answer:

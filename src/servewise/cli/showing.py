@@ -5,40 +5,64 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from servewise.answer import Answer
 from servewise.atomic import replace_whole
 from servewise.cli.asked import asked
+from servewise.cli.commandline import command_line
 from servewise.errors import InputError
 
+if TYPE_CHECKING:
+    from servewise.report.sections import Answers
+
+HTML = (".html", ".htm")
+KINDS = (".html", ".md", ".json")
 READER_LEFT = 141  # 128 + SIGPIPE, what a shell reports for any program whose reader has gone
 Show = Callable[[Answer], None]
 
 
 def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """--json and --output for a command; it gets ``show``, which takes the Answer, and returns its exit code."""
+    """--json, --output and --beside; the command gets ``show``, which takes the Answer, and returns its exit code."""
 
     @functools.wraps(function)
-    def command(*args: Any, as_json: bool, output: str | None, **kwargs: Any) -> int | None:
+    def command(*args: Any, as_json: bool, output: str | None, beside: bool, **kwargs: Any) -> int | None:
         program = asked()
         if program is not None:
             return function(*args, show=program.take, **kwargs)
-        target = checked_target(output) if output else None
-        return function(*args, show=functools.partial(show, as_json=as_json, target=target), **kwargs)
+        targets = checked_targets(output, beside=beside)
+        return function(*args, show=functools.partial(show, as_json=as_json, targets=targets), **kwargs)
 
-    text = "Write the answer to FILE too: a report where it ends in .html, else the JSON document."
-    to_file = click.option("--output", "-o", metavar="FILE", help=text)
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(to_file(command))
+    text = "Write the answer to FILE too: a report (.html, .md), else the JSON document."
+    to_file = click.option("--output", "-o", metavar="FILE", help=text)(beside_option(command))
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(to_file)
 
 
-def show(answer: Answer, *, as_json: bool, target: Path | None) -> None:
-    """``answer`` to ``target`` first, then to stdout."""
-    if target is not None:
+def beside_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--beside."""
+    return click.option("--beside", is_flag=True, help="With --output: HTML, Markdown and JSON, under one name.")(
+        function
+    )
+
+
+def checked_targets(output: str | None, *, beside: bool) -> tuple[Path, ...]:
+    """Where the answer goes: nowhere, to the file named, or with ``beside`` to one of each kind of that name."""
+    if output is None:
+        if beside:
+            raise InputError("goes beside a file", where="beside", hint="name it with --output")
+        return ()
+    first = checked_target(output)
+    others = [first.with_suffix(kind) for kind in KINDS if kind != first.suffix.lower()] if beside else []
+    return (first, *(checked_target(str(each)) for each in others))
+
+
+def show(answer: Answer, *, as_json: bool, targets: Sequence[Path] = ()) -> None:
+    """``answer`` to ``targets`` first, then to stdout."""
+    for target in targets:
         write_whole(target, document(answer, target))
     try:
         _print(answer, as_json=as_json)
@@ -50,12 +74,23 @@ def show(answer: Answer, *, as_json: bool, target: Path | None) -> None:
 
 
 def document(answer: Answer, target: Path) -> str:
-    """What the file at ``target`` is to hold."""
-    if target.suffix.lower() not in (".html", ".htm"):
+    """What the file at ``target`` is to hold, by what its name ends in."""
+    if target.suffix.lower() not in (*HTML, ".md"):
         return answer.dumps() + "\n"
+    from servewise.report.sections import title_of
+
+    return drawn(answer, target, title=title_of(answer))
+
+
+def drawn(answers: Answers, target: Path, *, title: str) -> str:
+    """A report for ``target``: Markdown where its name ends in .md, else HTML; both say what command made them."""
+    if target.suffix.lower() == ".md":
+        from servewise.report.markdown import render_markdown
+
+        return render_markdown(answers, title=title, command=command_line())
     from servewise.report.html import render_html
 
-    return render_html(answer, title=f"servewise {answer.command}")
+    return render_html(answers, title=title, command=command_line())
 
 
 def checked_target(output: str) -> Path:

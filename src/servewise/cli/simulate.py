@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from servewise.cli.names import POLICIES, WORKLOAD
 from servewise.cli.options import deployment_options, estimator_option, processes_option, seed_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, WHOLE, Several
@@ -14,10 +15,13 @@ from servewise.cli.showing import Show, answering
 
 @click.command("simulate")
 @deployment_options()
-@click.option("--workload", required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace.")
+@click.option(
+    "--workload", type=WORKLOAD, required=True, metavar="W", help="Built-in name (azure-conv), workload file or trace."
+)
 @click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option(
     "--policy",
+    type=POLICIES,
     default="continuous",
     show_default=True,
     metavar="P,...",

@@ -14,8 +14,11 @@ from servewise.report.tables import tables_of
 _ESCAPED = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]#|~$"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def render_markdown(answers: Answers, *, title: str | None = None) -> str:
-    """The answers as GitHub-flavoured Markdown; nothing in them is taken as markup."""
+def render_markdown(answers: Answers, *, title: str | None = None, command: str | None = None) -> str:
+    """The answers as GitHub-flavoured Markdown; nothing in them is taken as markup.
+
+    ``command`` is shown as what made it.
+    """
     sections = sections_of(answers)
     blocks = [f"# {escape(title)}"] if title else []
     for section in sections:
@@ -26,6 +29,8 @@ def render_markdown(answers: Answers, *, title: str | None = None) -> str:
             f"- {escape(message)} *{escape(cure)}*" if cure else f"- {escape(message)}" for message, cure in caveats
         ]
         blocks += ["## Caveats", "\n".join(lines)]
+    if command:
+        blocks += ["## Command", f"    {clean(command)}"]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -18,6 +18,13 @@ _TITLES = {
     "size": "What fits",
     "steptime": "Time of one step",
     "simulate": "Latency under load",
+    "fleet": "Several replicas",
+    "calibrate": "What runs tell of a server",
+    "loop": "Predicted and measured",
+    "catalogue": "What ships by name",
+    "demo": "How to serve it",
+    "probe-quantise": "Fewer bits on a real model",
+    "probe-speculate": "Speculation on a real model",
     "bench": "Measured latency",
     "bench-quality": "Two builds, the same prompts",
     "experiment": "A small model on real servers",
@@ -74,6 +81,12 @@ def _longer(section: Section) -> str:
 def caveats_of(sections: Iterable[Section]) -> tuple[Caveat, ...]:
     """Every section's caveats, each once."""
     return unique(tuple(caveat for section in sections for caveat in section.answer.caveats))
+
+
+def title_of(answer: Answer) -> str:
+    """The title of a report of one answer: what it is about, and of which model."""
+    title, model = _title(answer), answer.conditions.model
+    return clean(f"{title}: {model}" if model else title)
 
 
 def _title(answer: Answer) -> str:
