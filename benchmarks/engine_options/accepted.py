@@ -1,7 +1,7 @@
 """Whether vLLM's own parser takes command lines: ``PYTHON -m benchmarks.engine_options.accepted FILE`` from the root.
 
-PYTHON is that of an environment with vLLM; FILE is the JSON of ``servewise plan --json --output FILE --emit vllm``, or a
-list of command lines. Ends with 1 where one is refused.
+PYTHON is that of an environment with vLLM; FILE is the JSON of ``servewise plan --json --emit vllm``, or a list of
+command lines. Ends with 1 where one is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Servewise: how to serve a large language model, predicted with error bars.
 
 The commands are functions here too, each giving an ``Answer``: ``size``, ``steptime``, ``simulate``, ``fleet``,
-``speculate``, ``prefix``, ``plan``, ``compare``, ``study`` and ``demo``.
+``speculate``, ``prefix``, ``plan``, ``check``, ``compare``, ``study`` and ``demo``.
 
 >>> import servewise
 >>> servewise.steptime("llama-2-13b", "a100-80gb", batch=1, estimator="ideal").result["rows"][0]["bound"]
@@ -22,6 +22,7 @@ from servewise.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from servewise.answer import Answer
+    from servewise.ask.check import check
     from servewise.ask.compare import compare
     from servewise.ask.demo import demo
     from servewise.ask.fleet import fleet
@@ -44,6 +45,7 @@ __all__ = [
     "RunFailed",
     "ServewiseError",
     "UnknownName",
+    "check",
     "compare",
     "demo",
     "fleet",
@@ -56,7 +58,19 @@ __all__ = [
     "study",
 ]
 
-_QUESTIONS = ("compare", "demo", "fleet", "plan", "prefix", "simulate", "size", "speculate", "steptime", "study")
+_QUESTIONS = (
+    "check",
+    "compare",
+    "demo",
+    "fleet",
+    "plan",
+    "prefix",
+    "simulate",
+    "size",
+    "speculate",
+    "steptime",
+    "study",
+)
 _TYPES = {
     "Answer": "answer",
     "Caveat": "caveats",

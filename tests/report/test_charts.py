@@ -26,7 +26,7 @@ from servewise.report.charts.steptime import Ridge, StepPoint, steptime_chart
 from servewise.report.figures import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = [name for name in NAMES if name != "plan-unmet"]
+DRAWN = [name for name in NAMES if name not in ("plan-unmet", "check")]
 
 
 def widths(svg: str, colour: str) -> list[float]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from servewise.answer import Answer
-from servewise.report.headlines import calibrate, compare, deploying, load, plan, probes, study, techniques
+from servewise.report.headlines import calibrate, check, compare, deploying, load, plan, probes, study, techniques
 from servewise.report.headlines.headline import Headline, Number
 
 __all__ = ["Headline", "Number", "headline"]
 
 _BY_COMMAND: Mapping[str, Callable[[Answer], Headline]] = {
     "plan": plan.plan,
+    "check": check.check,
     "size": deploying.size,
     "steptime": deploying.steptime,
     "simulate": load.simulate,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from servewise.check.finding import Finding, Severity, found
+from servewise.check.reading.anchors import anchors
 from servewise.check.reports.conditions import COMMAND, EVALUATION, MEAN, PERCENTILE, SPREAD, missing
 from servewise.check.reports.figures import LATENCY_WORDS, RATE, SPEEDUP, Paragraph, claims, paragraphs
 
@@ -67,7 +68,8 @@ def _paragraph(text: str, part: Paragraph) -> Iterator[Finding]:
     if static and not re.search(r"continuous|in-?flight|instead of|not static", part.text, re.I):
         yield found("static-batching", part.place(static.start(), static.group()))
     length = DRAFT_LENGTH.search(part.text)
-    if length and re.search(r"specul|draft", part.text, re.I) and not re.search(r"accept", text, re.I):
+    launched = next(anchors(part.text), None) is not None  # its own options are checked as such
+    if length and not launched and re.search(r"specul|draft", part.text, re.I) and not re.search(r"accept", text, re.I):
         yield found("speculation-unmeasured", part.place(length.start(), length.group()))
 
 

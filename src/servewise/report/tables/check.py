@@ -14,17 +14,16 @@ def tables(result: Row) -> tuple[Table, ...]:
     return (_launches(result), _findings(result), _cures(result))
 
 
-def place(where: object) -> str:
-    """``12:5 --option``, as far as it is known."""
+def _at(where: object) -> str:
+    """Line and column, as far as they are known: ``12:5``."""
     found = mapping(where)
     line, column = number(found.get("line")), number(found.get("column"))
-    at = "" if line is None else count(line) + (f":{count(column)}" if column is not None else "")
-    return " ".join(part for part in (at, text(found.get("option"))) if part) or UNKNOWN
+    return UNKNOWN if line is None else count(line) + (f":{count(column)}" if column is not None else "")
 
 
 def _launches(result: Row) -> Table:
     columns = (
-        Column("At line", lambda row: place({"line": mapping(row.get("where")).get("line")})),
+        Column("At line", lambda row: _at({"line": mapping(row.get("where")).get("line")})),
         Column("Engine", lambda row: text(row.get("engine"), UNKNOWN), prose=True),
         Column("Model", lambda row: text(row.get("model"), UNKNOWN), prose=True),
         Column("Options", lambda row: count(len(items(row.get("options"))))),
@@ -35,12 +34,17 @@ def _launches(result: Row) -> Table:
 def _findings(result: Row) -> Table:
     columns = (
         Column("", lambda row: text(row.get("severity")), prose=True),
-        Column("Where", lambda row: place(row.get("where")), prose=True),
-        Column("Mistake", lambda row: text(row.get("code")), prose=True),
-        Column("Why", lambda row: text(row.get("why")), prose=True),
+        Column("At", lambda row: _at(row.get("where"))),
+        Column("Mistake", _mistake, prose=True),
     )
     found = rows(result, "findings")
     return build("Findings", columns, found, marks=lambda row: _MARKS.get(text(row.get("severity")), ""))
+
+
+def _mistake(row: Row) -> str:
+    """The code, the option that makes it, and why."""
+    option = text(mapping(row.get("where")).get("option"))
+    return f"{text(row.get('code'))}{f' ({option})' if option else ''}: {text(row.get('why'))}"
 
 
 def _cures(result: Row) -> Table:

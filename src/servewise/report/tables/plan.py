@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from servewise.report.reading import Row, mapping, rows, text
 from servewise.report.table import Column, Table, build
 from servewise.report.tables.latency import rate_column, value_column
+from servewise.report.tables.launch import launch
 from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, dollars, percent, rate, seconds, times
 
@@ -14,8 +15,9 @@ _PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """Ranking, reasons, rejected deployments, sensitivity, precisions."""
-    return (_ranking(result), _reasons(result), _rejected(result), _sensitivity(result), precisions(result))
+    """Ranking, reasons, rejected deployments, sensitivity, precisions, how it is started."""
+    found = (_ranking(result), _reasons(result), _rejected(result), _sensitivity(result), precisions(result))
+    return (*found, launch(result))
 
 
 def title_of(deployment: object) -> str:
