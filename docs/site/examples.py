@@ -92,9 +92,11 @@ class Session:
         return self._stand_in or STAND_IN
 
     def _start(self) -> str:
+        from servewise.measure.mock.plan import MockPlan
         from servewise.measure.mock.process import running_mock
 
-        return self._open.enter_context(running_mock()).url.removesuffix("/v1")
+        plan = MockPlan(first_s=(0.050, 0.060), gap_s=0.005)
+        return self._open.enter_context(running_mock(plan)).url.removesuffix("/v1")
 
 
 @contextmanager
