@@ -9,6 +9,7 @@ from servewise.errors import InputError
 MAX_TOKENS = 100_000_000  # no model's context is near it: a larger length is a mistake in units
 MAX_SECONDS = 1e9  # 30 years
 MAX_RATE_PER_S = 1e9
+MIN_RATE_PER_S = 1e-300  # what is below overflows as a gap between arrivals
 
 
 def tokens(value: object, what: str, *, where: str = "", least: int = 1) -> int:
@@ -39,7 +40,10 @@ def positive(value: object, what: str, *, most: float = MAX_RATE_PER_S, where: s
 
 def rate(value: object, *, where: str = "") -> float:
     """``value`` as an arrival rate [requests/s]; zero is refused, since nothing would ever arrive."""
-    return positive(value, "the arrival rate", where=where, unit="requests per second")
+    found = positive(value, "the arrival rate", where=where, unit="requests per second")
+    if found < MIN_RATE_PER_S:
+        raise InputError(f"the arrival rate must be {MIN_RATE_PER_S:g} or more, not {shown(value)}", where=where)
+    return found
 
 
 def share(value: object, what: str, *, where: str = "") -> float:

@@ -30,6 +30,7 @@ CHUNK = 1024  # conversations drawn at a time
 MOST_TURNS = 1_000
 MOST_CONTEXT = 1_000_000
 BLOCK_TOKENS = 16
+MOST_SETTLING = 10_000_000  # conversations before the first that counts: hours of simulation
 SETTLING = 2  # mean lengths of a conversation; nearly all that were new at the start have ended by then
 STREAMS = ("turns", "prompts", "outputs", "openings", "thinking", "prefixes")
 
@@ -122,6 +123,9 @@ class Conversations:
         """The turns as they come to a server whose answers take their time."""
         pauses_s = max(self.turns.mean - (self.users is None), 0) * self.thinking.mean_s
         settle_s = SETTLING * pauses_s if self.settle_s is None else self.settle_s
+        if self.arrivals is not None and self.arrivals.rate_per_s * settle_s > MOST_SETTLING:
+            what = f"{self.arrivals.rate_per_s * settle_s:.2g} conversations open before the first one counts"
+            raise InputError(what, where=self.title, hint="a lower rate, or a settle_s in the workload file")
         return SessionArrivals(self._endless(seed), self.users, count=self.count, settle_s=settle_s)
 
     def requests(self, seed: int) -> Iterator[Request]:

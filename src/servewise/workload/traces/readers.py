@@ -14,6 +14,7 @@ from servewise.errors import InputError
 from servewise.workload import checks
 from servewise.workload.traces.layouts import CSV_LAYOUTS, JSONL_LAYOUTS, Layout, number, recognised
 
+ONE_NAME = "a hash stands for all tokens up to its block's end, so those of a prompt differ"
 CHARACTERS_PER_TOKEN = 4  # where a prompt is text; a tokenizer's own cut would need the tokenizer
 
 
@@ -87,6 +88,8 @@ def _jsonl(lines: Iterator[str], layout: Layout, where: str, start: int, block_t
             ids = _runs(given, most, here) if layout.runs else _ids(given, here, layout.blocks or "")
             if len(ids) > most:
                 raise _too_many(len(ids), row, block_tokens, here)
+            if len(set(ids)) < len(ids):
+                raise InputError(f"{layout.blocks} names one block twice", where=here, hint=ONE_NAME)
             yield row._replace(blocks=ids)
         elif layout.name == "generic" and found.get("prompt") is not None:
             yield _with_prompt(row, found["prompt"], block_tokens, here)
