@@ -17,9 +17,10 @@ from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
-from servewise.plan.saturation import Knee, between, saturation
+from servewise.plan.saturation import FILLINGS, Knee, backlog, between, knee_of
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
+from servewise.records.run_directory import refuse_occupied
 from servewise.simulate.run import Run
 from servewise.simulate.settled import since
 from servewise.workload.conversations import Conversations
@@ -70,6 +71,9 @@ def run(
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
+    for which, rate in rows:
+        if experiment.run_dir is not None:
+            refuse_occupied(_folder(experiment, which, rate))
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     with Workers(experiment, worthwhile(processes, simulated)) as workers:
@@ -126,15 +130,23 @@ def _replicate(experiment: Experiment, task: Task) -> Row:
 def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:
     which, clock = of
     door = Door(shapes_of(experiment.workload, experiment.seed), experiment.longest)
-    return saturation(experiment.clocks[which][clock], list(islice(door, BACKLOG)))
+    server = experiment.clocks[which][clock]
+    at_once = min(server.policy.slots, server.blocks or inf)  # each sequence holds a block at least
+    return knee_of(server.run(backlog(list(islice(door, BACKLOG)), FILLINGS * int(at_once))).requests)
+
+
+def _folder(experiment: Experiment, which: int, rate: float) -> Path:
+    """Where a row's run is kept: the run directory itself, or a folder in it for each of several rows."""
+    assert experiment.run_dir is not None
+    name = experiment.clocks[which][NOMINAL].policy.name
+    return experiment.run_dir / f"{name}-{rate:g}" if experiment.several else experiment.run_dir
 
 
 def _keep(experiment: Experiment, run: Run, which: int, rate: float) -> None:
-    """The first replicate of a row: the run directory itself, or one in it for each of several rows."""
-    assert experiment.run_dir is not None
+    """The first replicate of a row is kept."""
     policy = experiment.clocks[which][NOMINAL].policy
     keep_run(
-        experiment.run_dir / f"{policy.name}-{rate:g}" if experiment.several else experiment.run_dir,
+        _folder(experiment, which, rate),
         run,
         experiment.conditions,
         policy=policy.name,

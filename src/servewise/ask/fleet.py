@@ -159,7 +159,7 @@ def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...
     own = getattr(load, "rate_per_s", float("inf"))
     if rate is None and not isfinite(own):
         what = "all its requests come at one moment, so it has no rate of its own"
-        raise InputError(what, where=load.title, hint="give --rate, or more requests")
+        raise InputError(what, where=load.title, hint="give more requests, at different times")
     return positives(own if rate is None else rate, "rate")
 
 

@@ -22,6 +22,7 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.workers import Workers, worthwhile
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
+from servewise.records.run_directory import refuse_occupied
 from servewise.records.selection import steps_by_replica
 from servewise.simulate.disaggregated.transfers import Moved
 from servewise.simulate.fleet.fleet import FleetRun
@@ -103,6 +104,9 @@ def run(
     rows = [(which, rate) for which in range(len(experiment.layouts)) for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     done: list[Outcome] = []
+    if experiment.run_dir is not None:
+        for which, rate in rows:
+            refuse_occupied(_folder(experiment, experiment.layouts[which], rate))
     with Workers(experiment, worthwhile(processes, experiment.requests * len(tasks))) as workers:
         for outcome in workers.each(_replicate, tasks):
             done.append(outcome)
@@ -202,13 +206,18 @@ def _thinned(heads: Sequence[Head]) -> tuple[Head, ...]:
     return tuple(kept)
 
 
-def _keep(experiment: FleetExperiment, run: Run, layout: Layout, rate: float) -> None:
-    """The first replicate of a row: the run directory itself, or one in it for each of several rows."""
+def _folder(experiment: FleetExperiment, layout: Layout, rate: float) -> Path:
+    """Where a row's run is kept: the run directory itself, or a folder in it for each of several rows."""
     assert experiment.run_dir is not None
-    label = f"{layout.router}, {layout.title}"
     name = f"{layout.router}-{layout.title.replace(' ', '-')}-{rate:g}"
+    return experiment.run_dir / name if experiment.several else experiment.run_dir
+
+
+def _keep(experiment: FleetExperiment, run: Run, layout: Layout, rate: float) -> None:
+    """The first replicate of a row is kept."""
+    label = f"{layout.router}, {layout.title}"
     keep_run(
-        experiment.run_dir / name if experiment.several else experiment.run_dir,
+        _folder(experiment, layout, rate),
         run,
         experiment.conditions,
         policy=label,

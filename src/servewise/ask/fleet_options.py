@@ -80,7 +80,7 @@ def autoscale_of(given: str | Autoscale | None) -> Autoscale | None:
             found |= {"metric": name, "target": seconds_of(value, f"autoscale {name}")}
         elif name in ("min", "max"):
             found[_SCALE[name]] = whole(
-                int(value) if value.isdigit() else value, f"autoscale {name}", most=MOST_REPLICAS
+                int(value) if value.isdecimal() else value, f"autoscale {name}", most=MOST_REPLICAS
             )
         else:
             found[_SCALE[name]] = seconds_of(value, f"autoscale {name}")

@@ -37,6 +37,13 @@ def window_of(text: str) -> tuple[float, float]:
     return from_s, positive(to_s, "moment")
 
 
+def writable(path: Path) -> Path:
+    """``path``, where its folder is there; InputError before anything runs otherwise."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError("cannot be written (is a folder, or in one that is not there)", where=str(path))
+    return path
+
+
 class _Until:
     """Arrivals up to a time: what comes after the window cannot change what is seen in it."""
 

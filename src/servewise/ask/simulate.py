@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.experiment import Experiment, Progress, Row, replicates_of, run
-from servewise.ask.moment import window_of, write_moment
+from servewise.ask.moment import window_of, writable, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
 from servewise.ask.rows import simulated_row, slo_rows
@@ -147,6 +147,7 @@ def simulate(
     servers = [_server(deployment, each, clock, load, drafting, kv_blocks) for each in policies]
     clocks = tuple(_clocks(deployment, "unit" if unit_step else estimator, each, load, seed) for each in servers)
     seen = _window(moment, moment_file)
+    seen_file = None if seen is None else writable(Path(moment_file or MOMENT_FILE))
     door = _door(load, seed, longest_context(deployment))
     seeded = is_seeded(load)
     offsets = seeds if seeded else 1
@@ -170,9 +171,9 @@ def simulate(
         several=len(policies) * len(rates) > 1,
     )
     rows, knees = run(experiment, rates, processes, progress)
-    if seen is not None:
+    if seen is not None and seen_file is not None:
         source, _ = source_of(load, rates[0], seed, longest_context(deployment))
-        write_moment(servers[0], source, seen, Path(moment_file or MOMENT_FILE))
+        write_moment(servers[0], source, seen, seen_file)
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
@@ -223,7 +224,7 @@ def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...
         assert not isinstance(load, ClosedLoop)
         if rate is None and not isfinite(load.rate_per_s):
             what = "all its requests come at one moment, so it has no rate of its own"
-            raise InputError(what, where=load.title, hint="give --rate, or more requests")
+            raise InputError(what, where=load.title, hint="give more requests, at different times")
         return positives(load.rate_per_s if rate is None else rate, "rate")
     if rate is not None:
         raise InputError(
