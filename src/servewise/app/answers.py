@@ -63,9 +63,9 @@ class Answers:
             self._keep(argv, found)
         return found
 
-    def start(self, owner: str, argv: Argv) -> Job:
+    def start(self, owner: str, argv: Argv, about: object) -> Job:
         """Ask in a process of its own."""
-        return self.jobs.start(owner, argv)
+        return self.jobs.start(owner, argv, about)
 
     def page(self, view: View, values: Mapping[str, str], answer: Answer) -> Page:
         """The answer drawn, and those beside it: headline, caveats, figures, tables, conditions."""

@@ -11,27 +11,32 @@ from typing import Any
 from servewise.answer import Answer, finite
 
 FACTS, SECTIONS = "facts", "sections"
+_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 _VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-fA-F]{3,8})\)")
 
 
 def csv_parts(answer: Answer) -> tuple[str, ...]:
     """The names of what can be had as CSV: each list of rows in the result, its sections' too, and the single facts."""
-    return (*_lists(answer.result), FACTS)
+    return (*_lists(answer.result), *([FACTS] if _single(answer.result) else []))
 
 
 def csv_of(answer: Answer, part: str) -> str:
     """That part as CSV: a heading, then a line a row; nested values under dotted names, in the document's units."""
     if part == FACTS:
-        single = {key: value for key, value in answer.result.items() if not _is_rows(value) and key != SECTIONS}
-        rows = [{"name": name, "value": value} for name, value in _flat(finite(single), "")]
+        rows = [{"name": name, "value": value} for name, value in _flat(finite(_single(answer.result)), "")]
     else:
         rows = [dict(_flat(finite(row), "")) for row in _lists(answer.result)[part]]
-    names = list(dict.fromkeys(name for row in rows for name in row)) or ["name", "value"]
+    names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _single(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in the result beside lists of rows and sections."""
+    return {key: value for key, value in result.items() if not _is_rows(value) and key != SECTIONS}
 
 
 def _lists(result: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
@@ -44,12 +49,13 @@ def _lists(result: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
 
 
 def svg_file(svg: str) -> str:
-    """A chart of a page as a file: its colours its own instead of the page's.
+    """A chart of a page as a file: its colours its own instead of the page's, its size that of its box in points.
 
-    >>> svg_file('<svg style="fill: var(--ink, #1b2028)"></svg>').splitlines()[1]
-    '<svg style="fill: #1b2028"></svg>'
+    >>> svg_file('<svg viewBox="0 0 40 30" style="fill: var(--ink, #1b2028)"></svg>').splitlines()[1]
+    '<svg width="40pt" height="30pt" viewBox="0 0 40 30" style="fill: #1b2028"></svg>'
     """
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + _VARIABLE.sub(r"\1", svg) + "\n"
+    sized = _BOX.sub(r'width="\1pt" height="\2pt" \g<0>', svg, count=1)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + _VARIABLE.sub(r"\1", sized) + "\n"
 
 
 def _is_rows(value: object) -> bool:

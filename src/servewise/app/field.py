@@ -76,13 +76,18 @@ class Field:
                 raise InputError(f"{part!r} is none of {', '.join(filter(None, self.choices))}", where=self.name)
 
 
-def field_of(error: InputError, fields: Mapping[str, Field]) -> str:
-    """The name of the field that ``error`` is about; empty where it is about none, or about several."""
+def field_of(error: InputError, fields: Mapping[str, Field], values: Mapping[str, str]) -> str:
+    """The name of the field that ``error`` is about; empty where it is about none.
+
+    Of several fields that write one option, it is the one whose value the error cites, else the first.
+    """
     where = error.where.replace("-", "_").strip()
-    options = {field.option.lstrip("-").replace("-", "_"): name for name, field in fields.items() if field.option}
     for key in (where, where.split(":")[0], where.split(" ")[0]):
-        if key and (key in fields or key in options):
-            return key if key in fields else options[key]
+        if key in fields:
+            return key
+        writing = [name for name, field in fields.items() if key and field.option == f"--{key.replace('_', '-')}"]
+        if writing:
+            return next((name for name in writing if values.get(name) and values[name] in error.what), writing[0])
     kind = re.match(r"unknown (?:hub )?(model|accelerator|workload|policy|precision)", error.what)
     return kind[1] if kind and kind[1] in fields else ""
 

@@ -27,11 +27,12 @@ KEPT = 32  # ended jobs whose end may still be asked for
 
 @dataclass
 class Job:
-    """A run under way or ended; ``state`` is running, done, failed or cancelled."""
+    """A run under way or ended; ``state`` is running, done, failed or cancelled; ``about`` is the starter's own."""
 
     key: str
     owner: str
     argv: tuple[str, ...]
+    about: Any
     process: Any
     state: str = "running"
     done: int = 0
@@ -60,8 +61,8 @@ class Jobs:
         process.start()
         process.join()
 
-    def start(self, owner: str, argv: tuple[str, ...]) -> Job:
-        """Run ``argv`` for ``owner``, whose earlier run is killed; RunFailed where too many run."""
+    def start(self, owner: str, argv: tuple[str, ...], about: Any = None) -> Job:
+        """Run ``argv`` for ``owner``, whose earlier run is killed. Raises RunFailed where too many run."""
         with self._lock:
             for other in self._running():
                 if other.owner == owner:
@@ -72,7 +73,7 @@ class Jobs:
             process = self._context.Process(target=_work, args=(self._ask, argv, theirs))  # type: ignore[attr-defined]
             process.start()
             theirs.close()
-            job = Job(secrets.token_hex(8), owner, argv, process)
+            job = Job(secrets.token_hex(8), owner, argv, about, process)
             self._jobs[job.key] = job
             self._forget()
         threading.Thread(target=self._follow, args=(job, ours), daemon=True).start()

@@ -24,7 +24,7 @@ from servewise.app.jobs import Ask, Job
 from servewise.app.pages import Mistake, answer_part, style, text_of, waiting_part, whole_page
 from servewise.app.state import State, state_of
 from servewise.app.suggestions import suggestions
-from servewise.app.uploads import MOST_BYTES, REFERENCE
+from servewise.app.uploads import MOST_BYTES, REFERENCE, Uploads, name_of
 from servewise.app.views import VIEWS
 from servewise.errors import InputError, ServewiseError
 
@@ -104,11 +104,17 @@ def _answers(request: Request) -> Answers:
     return found
 
 
-def _mistake(state: State, error: ServewiseError) -> Mistake:
+def _mistake(state: State, error: ServewiseError, uploads: Uploads) -> Mistake:
+    """The error as a line beside its field; a file is called by its name, wherever it lies."""
     if not isinstance(error, InputError):
         return Mistake("", str(error))
-    field = field_of(error, state.view.by_name)
     line = f"{error.what}; {error.hint}" if error.hint else error.what
+    for name, reference in state.files():
+        path = uploads.place(reference)
+        if path in f"{error.where} {line}":
+            where = error.where.replace(path, name_of(reference))
+            return Mistake(name, f"{where}: {line}".replace(path, name_of(reference)))
+    field = field_of(error, state.view.by_name, state.values)
     return Mistake(field, line if field or not error.where else f"{error.where}: {line}")
 
 
@@ -126,7 +132,7 @@ def _drawn(state: State, answers: Answers) -> tuple[str, int]:
     except ServewiseError as error:
         if not state.query:  # a form that nobody has touched is not wrong yet
             return whole_page(state, answers, waiting_part(state, can_run=False)), 200
-        return whole_page(state, answers, "", _mistake(state, error)), WRONG
+        return whole_page(state, answers, "", _mistake(state, error, answers.uploads)), WRONG
     return whole_page(state, answers, part), 200
 
 
@@ -162,7 +168,9 @@ async def _svg(request: Request) -> Response:
         figures = [figure for section in page.sections for figure in section.figures]
         if not 1 <= number <= len(figures):
             raise HTTPException(404, f"there are {len(figures)} charts")
-        return _text(svg_file(figures[number - 1].svg), "image/svg+xml", f"servewise-{state.view.name}-{number}.svg")
+        return _text(
+            svg_file(str(figures[number - 1].svg)), "image/svg+xml", f"servewise-{state.view.name}-{number}.svg"
+        )
 
     return await _with_answer(request, give)
 
@@ -182,7 +190,7 @@ def _given(state: State, answers: Answers, give: Give) -> Response:
             return _wrong(Mistake("", "this has not run yet: run it first"), NOT_YET)
         return give(state, answer)
     except ServewiseError as error:
-        return _wrong(_mistake(state, error))
+        return _wrong(_mistake(state, error, answers.uploads))
 
 
 def _wrong(mistake: Mistake, status: int = WRONG) -> Response:
@@ -201,26 +209,27 @@ def _started(state: State, answers: Answers, owner: str) -> Response:
         argv = answers.argv(state.view, state.values)
         if answers.kept(argv) is not None:
             return JSONResponse({"state": "done"})
-        return JSONResponse(answers.start(owner, argv).to_json(), 202)
+        return JSONResponse(answers.start(owner, argv, state).to_json(), 202)
     except ServewiseError as error:
-        return _wrong(_mistake(state, error))
+        return _wrong(_mistake(state, error, answers.uploads))
 
 
 async def _how_it_goes(request: Request) -> Response:
-    return _told(_answers(request).jobs.get(request.path_params["job"]))
+    answers = _answers(request)
+    return _told(answers, answers.jobs.get(request.path_params["job"]))
 
 
 async def _cancel(request: Request) -> Response:
-    return _told(_answers(request).jobs.cancel(request.path_params["job"]))
+    answers = _answers(request)
+    return _told(answers, answers.jobs.cancel(request.path_params["job"]))
 
 
-def _told(job: Job | None) -> Response:
+def _told(answers: Answers, job: Job | None) -> Response:
     if job is None:
         raise HTTPException(404, "there is no such run")
     found: dict[str, Any] = job.to_json()
-    view = VIEWS.get(job.owner.rpartition("/")[2])
-    if job.error is not None and view is not None:
-        mistake = _mistake(State(view, {}), job.error)
+    if job.error is not None:
+        mistake = _mistake(job.about, job.error, answers.uploads)
         found |= {"field": mistake.field, "line": mistake.line}
     return JSONResponse(found)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from servewise.app.field import LONGEST
+from servewise.app.uploads import REFERENCE
 from servewise.app.view import View, address, carried
 
 
@@ -22,6 +23,11 @@ class State:
     def query(self) -> str:
         """The address's query for these values: what is not the form's own."""
         return urlencode(address(self.view, self.values))
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Each field that holds an uploaded file, with the file's reference."""
+        for name, value in self.values.items():
+            yield from ((name, each) for each in value.split(",") if REFERENCE.fullmatch(each))
 
     def link(self, other: View) -> str:
         """The address of another view, with the values that it has too."""

@@ -49,10 +49,16 @@ class Uploads:
         found = REFERENCE.fullmatch(value)
         if found is None:
             return self._run(value) or value
-        path = self._folder / found[1] / found[2]
-        if not path.is_file():
+        path = self.place(value)
+        if not Path(path).is_file():
             raise InputError(f"{found[2]} is no longer here (the page was started anew)", hint="upload it again")
-        return str(path)
+        return path
+
+    def place(self, reference: str) -> str:
+        """Where the file of that reference lies, or lay."""
+        found = REFERENCE.fullmatch(reference)
+        assert found, reference
+        return str(self._folder / found[1] / found[2])
 
     def name(self, value: str) -> str:
         """How a person calls what ``value`` refers to; ``value`` itself where it is no reference."""

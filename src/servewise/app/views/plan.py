@@ -7,6 +7,7 @@ from dataclasses import replace
 from servewise.app.field import Field
 from servewise.app.view import View
 from servewise.app.views.common import ENGINES, MODEL, REQUESTS, TPOT, TTFT, WORKLOAD
+from servewise.app.views.own_traffic import FOLDS, SLIDERS, with_own_traffic
 
 SEARCH = "Deployments to weigh"
 CHIPS = Field(
@@ -59,12 +60,15 @@ PLAN = View(
         WEIGHTS,
         KV,
         ENGINE,
-        replace(WORKLOAD, hint="A preset or an uploaded trace."),
+        WORKLOAD,
         REQUESTS,
         RATE,
+        *SLIDERS,
         TTFT,
         TPOT,
     ),
     slow=True,
     auto=False,
+    folds=FOLDS,
+    rewrite=with_own_traffic,
 )

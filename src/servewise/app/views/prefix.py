@@ -12,7 +12,7 @@ LOG = Field(
     argument=True,
     kind="name",
     default="mooncake-conv",
-    suggest="workloads",
+    suggest="logs",
     accept=".jsonl,.json,.csv,.gz",
     hint="JSONL, a request a line: arrival_s, prompt_tokens, output_tokens, and prompt (text or token ids) or "
     "block_hashes.",
