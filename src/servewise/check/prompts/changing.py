@@ -99,7 +99,7 @@ def _kind(new: str, old: str, words: str) -> str:
     for name, pattern in KINDS:
         if (
             pattern.search(new)
-            or (name in ("clock", "id") and pattern.search(words))
+            or (name in ("clock", "id", "memory") and pattern.search(words))
             or (name == "counter" and new.isdigit())
         ):
             return name

@@ -14,7 +14,7 @@ PROGRAMS = {
     ),
     "sglang": (r"-m\s+sglang\.launch_server\b", r"sglang\s+serve\b", r"-m\s+sglang_router\.launch_server\b"),
     "trtllm": (r"trtllm-serve\b(?:\s+serve\b)?",),
-    "llamacpp": (r"llama-server(?:\.exe)?\b",),
+    "llamacpp": (r"llama-server(?:\.exe)?(?![\w-])",),
 }
 IMAGES = {
     "vllm": r"[\w.:/-]*vllm/vllm-openai[\w.-]*(?::[\w.-]+)?(?:@sha256:\w+)?",

@@ -6,7 +6,8 @@ import re
 
 STATED = {
     "hardware": re.compile(
-        r"\b(?:[AHBLTVP]\d{1,3}0{0,2}S?(?: ?SXM\d?| ?PCIe| ?NVL\d*)?|L4|L40S?|A10G?|T4|GH?B?[23]00|GB10|RTX|"
+        r"\b(?:[AHBVP](?:10|16|20|30|40|100|200|300|800)S?(?: ?SXM\d?| ?PCIe| ?NVL\d*)?|L4|L40S?|A10G?|T4|"
+        r"GH?B?[23]00|GB10|RTX|"
         r"GTX|MI\d{3}X?|TPU|"
         r"Gaudi|Inferentia|Trainium|Xeon|EPYC|Ryzen|Zen ?\d|Core i\d|Apple M\d|M[1-4] (?:Max|Ultra|Pro)|"
         r"Jetson|Radeon|"
