@@ -6,10 +6,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
+from servewise.errors import InputError, UnknownName
+from servewise.tabular import Row, columns, tables_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,50 @@ class Answer:
     def dumps(self) -> str:
         """The document as JSON text."""
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    @property
+    def tables(self) -> dict[str, list[Row]]:
+        """Every table of the result as flat rows of plain values (``tabular``), the command's own first."""
+        return tables_in(self.result)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the command's own table."""
+        return next(iter(self.tables.values()))
+
+    def to_pandas(self, table: str | None = None) -> Any:
+        """A pandas DataFrame of the table of that name (None: the first); ``attrs`` hold conditions and caveats."""
+        frame = self._frame("pandas", table)
+        frame.attrs = {name: part for name, part in self.to_json().items() if name != "result"}
+        return frame
+
+    def to_polars(self, table: str | None = None) -> Any:
+        """A polars DataFrame of the table of that name (None: the first)."""
+        return self._frame("polars", table)
+
+    def _frame(self, library: str, table: str | None) -> Any:
+        found = self.tables
+        name = table or next(iter(found))
+        if name not in found:
+            raise UnknownName("table", name, found, where="table", hint=f"one of {', '.join(found)}")
+        try:
+            frames = import_module(library)
+        except ImportError as error:
+            raise InputError(f"{library} is not installed", hint=f"pip install {library}") from error
+        return frames.DataFrame(columns(found[name]))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: headline, caveats, charts and tables."""
+        return str(_notebook().fragment(self))
+
+    def _repr_markdown_(self) -> str:
+        """The same for what shows Markdown alone."""
+        return str(_notebook().markdown(self))
+
+
+def _notebook() -> Any:
+    """The room that draws, found when it is asked: this module lies far below it and must not import it."""
+    return import_module("servewise.report.notebook")
 
 
 def finite(value: Any) -> Any:

@@ -21,7 +21,7 @@ def render_html(answers: Answers, *, title: str, command: str | None = None) -> 
     from servewise.report.page import page_of
 
     page = page_of(sections_of(answers), title=title, command=command)
-    return _template().render(page=page, style=Markup(_text("style.css"))) + "\n"
+    return template("report.html.j2").render(page=page, style=Markup(file_text("style.css"))) + "\n"
 
 
 def write_html(path: str | Path, answers: Answers, *, title: str, command: str | None = None) -> Path:
@@ -45,13 +45,15 @@ def _write_whole(target: Path, content: bytes) -> None:
     replace_whole(target, content)
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+@lru_cache(maxsize=4)
+def template(name: str) -> Template:
+    """The template of that file; everything put in it is escaped."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False, lstrip_blocks=False)
-    return environment.from_string(_text("report.html.j2"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(file_text))
+    return environment.get_template(name)
 
 
-def _text(name: str) -> str:
+def file_text(name: str) -> str:
+    """A file that lies beside the templates."""
     return (files("servewise.report") / "templates" / name).read_text(encoding="utf-8")
