@@ -57,7 +57,7 @@ def test_a_preset_refuses_the_plain_policies_options(more: dict[str, object]) ->
 
 def test_a_plain_policy_refuses_settings() -> None:
     """Settings without an engine's preset would be ignored: refused."""
-    with pytest.raises(InputError, match="no engine's preset"):
+    with pytest.raises(InputError, match="engine's preset"):
         simulate("llama-3.1-8b", "h100-sxm", workload="azure-conv", requests=10, settings={"max_num_seqs": 3})
 
 
@@ -74,7 +74,7 @@ def test_a_setting_matters() -> None:
     ("name", "words"),
     [
         ("vllm", "vLLM v1, 1024 sequences, 8192 tokens a step"),  # engine/arg_utils.py: an API server on an H100
-        ("sglang", "SGLang, .* chunks of 8192"),  # server_args.py: cards from 60 to 160 GiB
+        ("sglang", "SGLang, 2048 requests, .* chunks of 8192"),  # server_args.py: cards from 60 to 160 GiB
         ("trtllm", "TensorRT-LLM, 2048 sequences, 8192 tokens a step"),  # llmapi/llm_args.py
         ("llamacpp", "llama.cpp, 4 slots, 2048 tokens a step"),  # common/common.h, server.cpp
     ],
@@ -84,3 +84,14 @@ def test_an_engines_defaults_are_its_own(name: str, words: str) -> None:
     asked = {"workload": "azure-conv", "requests": 20, "rate": 1.0, "seeds": 1}
     found = simulate("llama-3.1-8b", "h100-sxm", policy=name, **asked)  # type: ignore[arg-type]
     assert re.search(words, str(found.conditions.policy))
+
+
+def test_a_setting_goes_to_the_presets_that_have_it() -> None:
+    """Of two policies each takes its own; one may be named; what neither has is refused."""
+    asked = {"workload": "azure-conv", "requests": 20, "rate": 1.0, "seeds": 1, "policy": ["vllm", "sglang"]}
+    settings = {"max_num_seqs": "7", "sglang.max_running_requests": "9"}
+    found = simulate("llama-3.1-8b", "h100-sxm", settings=settings, **asked)  # type: ignore[arg-type]
+    assert re.search("7 sequences.*; SGLang, 9 requests", str(found.conditions.policy))
+    for wrong in ({"n_parallel": "2"}, {"trtllm.max_batch_size": "2"}, {"sglang.max_num_seqs": "2"}):
+        with pytest.raises(InputError, match="set: unknown"):
+            simulate("llama-3.1-8b", "h100-sxm", settings=wrong, **asked)  # type: ignore[arg-type]

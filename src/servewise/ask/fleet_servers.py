@@ -15,7 +15,7 @@ from servewise.ask.serving import (
     PolicyOptions,
     capacity_for_serving,
     longest_context,
-    policy_named,
+    policies_named,
     shapes_of,
 )
 from servewise.ask.settings import settings_of
@@ -75,7 +75,7 @@ def servers_of(
     """``count`` replicas of ``deployment`` by each clock of ``estimator``; ``price`` [$ per accelerator-hour]."""
     capacity = capacity_for_serving(deployment)
     server = Server(
-        policy=policy_named(policy, deployment, choices),
+        policy=policies_named([policy], deployment, choices)[0],
         estimator=clock_for(deployment, estimator),
         blocks=capacity.blocks,
         block_tokens=capacity.block_tokens,

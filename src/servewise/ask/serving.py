@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 
 from servewise.ask.numbers import positive, whole
 from servewise.ask.presets import PRESETS, preset_named
+from servewise.ask.settings import check_settings, for_kind
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.caveats import Caveat
 from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity
@@ -61,7 +62,8 @@ class PolicyOptions:
         }
         for option, asked in plain.items():
             if asked:
-                raise InputError(f"policy {name} has settings of its own", where=option, hint="see --set")
+                own = ", ".join(each.name for each in fields(PRESETS[name].kind))
+                raise InputError(f"policy {name} has settings of its own", where=option, hint=f"--set one of {own}")
         return self.settings
 
 
@@ -70,10 +72,6 @@ def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> P
     given."""
     if name in PRESETS:
         return preset_named(name, deployment, options.for_preset(name))
-    if options.settings:
-        raise InputError(
-            f"policy {name} is no engine's preset", where="set", hint=f"policies with settings: {', '.join(PRESETS)}"
-        )
     if name == "static":
         return Static(options.slots or BATCH)
     if name == "dynamic":
@@ -90,6 +88,21 @@ def policy_named(name: str, deployment: Deployment, options: PolicyOptions) -> P
         reserve_output=options.reserve,
         prefix_cache=options.prefix_cache,
     )
+
+
+def policies_named(names: Sequence[str], deployment: Deployment, options: PolicyOptions) -> list[Policy]:
+    """The policies of those names; each engine's preset takes the settings that it has, or that name it.
+
+    Raises InputError for a setting that none of them takes.
+    """
+    presets = {name: PRESETS[name].kind for name in names if name in PRESETS}
+    check_settings(presets, options.settings, tuple(PRESETS))
+    return [
+        policy_named(name, deployment, replace(options, settings=for_kind(name, presets[name], options.settings)))
+        if name in presets
+        else policy_named(name, deployment, options)
+        for name in names
+    ]
 
 
 def describe(policy: Policy) -> str:

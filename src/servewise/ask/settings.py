@@ -24,6 +24,37 @@ def settings_of(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
     return {name: _value(name, wanted[name], value) for name, value in given.items()}
 
 
+def for_kind(name: str, kind: type, given: Mapping[str, object]) -> dict[str, object]:
+    """Those of ``given`` that are meant for the preset ``name``: its own settings, or ``NAME.setting``.
+
+    >>> from servewise.batching.policies import Vllm
+    >>> for_kind("vllm", Vllm, {"max_num_seqs": 8, "sglang.max_prefill_tokens": 4096})
+    {'max_num_seqs': 8}
+    """
+    wanted = {each.name for each in fields(kind)}
+    found: dict[str, object] = {}
+    for key, value in given.items():
+        preset, dot, setting = key.rpartition(".")
+        if (dot and preset == name) or (not dot and setting in wanted):
+            found[setting] = value
+    return found
+
+
+def check_settings(presets: Mapping[str, type], given: Mapping[str, object], known: tuple[str, ...]) -> None:
+    """Refuse what none of the ``presets`` asked for takes; ``known`` are all that there are."""
+    if given and not presets:
+        hint = f"policies with settings: {', '.join(known)}"
+        raise InputError("no policy asked for is an engine's preset", where="set", hint=hint)
+    for key in given:
+        preset, _, setting = key.rpartition(".")
+        if preset and preset not in presets:
+            raise UnknownName("policy", preset, tuple(presets), where="set", hint=f"asked for: {', '.join(presets)}")
+        kinds = (presets[preset],) if preset else presets.values()
+        names = tuple(dict.fromkeys(each.name for kind in kinds for each in fields(kind)))
+        if setting not in names:
+            raise UnknownName("setting", setting, names, where="set", hint=f"one of {', '.join(names)}")
+
+
 def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
     """``NAME=VALUE`` texts as a mapping; InputError for another form or a name given twice."""
     found: dict[str, str] = {}

@@ -32,7 +32,7 @@ from servewise.ask.serving import (
     lengths_of,
     longest_context,
     outgrown_caveats,
-    policy_named,
+    policies_named,
     refused_caveats,
     shapes_of,
     source_of,
@@ -125,7 +125,7 @@ def simulate(
         prefix_cache=prefix_cache,
         settings=settings or {},
     )
-    policies = [policy_named(name, deployment, choices) for name in _names(policy)]
+    policies = policies_named(_names(policy), deployment, choices)
     load = fitted(workload_named(workload, requests), longest_context(deployment))
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo

@@ -9,6 +9,7 @@ from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import finite, share, whole, wholes
+from servewise.ask.speculating import HOST_TIME, head_of
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment
@@ -24,6 +25,7 @@ DEFAULT_MAX_K = 16
 MOST_K = 256
 DEFAULT_BATCHES = (1, 4, 16, 64)
 DEFAULT_CONTEXT_TOKENS = 2048
+SCANNED = tuple(2**power for power in range(11))
 ACCEPTANCES = (0.5, 0.6, 0.7, 0.8, 0.9)
 INDEPENDENT = Caveat(
     "independent-acceptance",
@@ -49,8 +51,9 @@ def speculate(
 
     Either ``draft_cost`` is given (a draft step over a target step; verifying is then as cheap as one step, an upper
     bound), or ``model`` with ``draft`` on ``accelerator``: then both step times and the verification of K + 1 tokens
-    are estimated for each ``batch`` at ``context`` tokens, and the gain shrinks as the batch grows. ``best_k`` 0 means
-    that it does not pay.
+    are estimated for each ``batch`` at ``context`` tokens, and the gain shrinks as the batch grows. ``draft`` may also
+    be eagle, eagle3 or mtp, the layer that is trained beside the model. ``best_k`` 0 means that it does not pay;
+    ``pays_until_batch`` is the largest batch tried, of the powers of two up to 1,024, at which some draft length does.
     """
     share(acceptance, "acceptance")
     whole(max_k, "max_k", most=MOST_K)
@@ -63,7 +66,8 @@ def speculate(
             "the draft model is missing", where="draft", hint="name it with draft, or give draft_cost alone"
         )
     target = deploy(model, accelerator, **options)
-    small = deploy(draft, accelerator, **options)
+    head = head_of(target, draft.strip().lower()) if isinstance(draft, str) else None
+    small = head or deploy(draft, accelerator, **options)
     batches = tuple(whole(each, "batch", most=2**20) for each in wholes(batch, "batch"))
     whole(context, "context", least=max_k + 2, most=10**8)
     return _by_models(target, small, acceptance, batches, context, max_k, estimator)
@@ -133,6 +137,7 @@ def _by_models(
             **_best(by_batch[first]),
             "acceptance": acceptance,
             "draft_cost": costs[first],
+            "pays_until_batch": pays_until(rows_at, acceptance),
             "rows": [{"batch": batch} | each._asdict() for batch, found in by_batch.items() for each in found],
             "by_batch": [
                 {"batch": batch, "draft_cost": costs[batch]} | _best(found) for batch, found in by_batch.items()
@@ -142,8 +147,13 @@ def _by_models(
                 for each in _acceptances(acceptance)
             ],
         },
-        caveats=unique((INDEPENDENT, *clock.caveats, *small.caveats, *_losing(by_batch))),
+        caveats=unique((INDEPENDENT, HOST_TIME, *clock.caveats, *small.caveats, *_losing(by_batch))),
     )
+
+
+def pays_until(rows_at: Callable[[float, int], tuple[SpeculationRow, ...]], acceptance: float) -> int | None:
+    """The largest batch of ``SCANNED`` at which some draft length pays; None where it pays at none of them."""
+    return max((batch for batch in SCANNED if best_row(rows_at(acceptance, batch)).k), default=None)
 
 
 def verification(clock: Estimator, batch: int, context: int) -> Callable[[int], float]:

@@ -26,6 +26,7 @@ from servewise.steptime.api import KINDS
 from servewise.steptime.estimator import Estimator
 
 METHODS = ("draft:MODEL", "ngram", "eagle", "eagle3", "mtp", "medusa")
+ONE_LAYER = ("eagle", "eagle3", "mtp")
 LENGTHS = ("fixed", "best", "measured")
 DEFAULT_DRAFT_TOKENS = 3
 BATCHWISE = ("static", "dynamic")
@@ -142,6 +143,13 @@ def _drafter(
         return Heads(_clock(draft, estimator), draft.model.name, host), draft, options.draft_tokens
     draft = _draft(method, named, target, options)
     return DraftModel(_clock(draft, estimator), draft.model.name, host), draft, 1
+
+
+def head_of(target: Deployment, method: str) -> Deployment | None:
+    """The one-layer draft that ``method`` (eagle, eagle3, mtp) trains beside ``target``; None for another name."""
+    if method not in ONE_LAYER:
+        return None
+    return _draft(method, "", target, SpeculationOptions(speculate=method, acceptance=0.0))
 
 
 def _overhead(seconds: float) -> float:
