@@ -45,7 +45,7 @@ tests: $(VENV)/test
 
 # make docs     the site in docs/_build: strict links, every example run and its output shown
 docs: $(VENV)/test
-	$(BIN)/sphinx-build -q -W --keep-going -c docs/site docs docs/_build
+	$(BIN)/sphinx-build -q -E -W --keep-going -c docs/site docs docs/_build
 
 # make bench    every benchmark, tables on the terminal, JSON in benchmarks/results
 bench: $(VENV)/test
