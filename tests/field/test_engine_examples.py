@@ -10,9 +10,8 @@ import pytest
 
 from servewise.check.every import check_text
 
-EXAMPLES = [
-    json.loads(line) for line in (Path(__file__).parent / "data" / "engine_examples.jsonl").open(encoding="utf-8")
-]
+DATA = Path(__file__).parent / "data" / "engine_examples.jsonl"
+EXAMPLES = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[f"{each['engine']}-{at}" for at, each in enumerate(EXAMPLES)])

@@ -1,4 +1,4 @@
-"""The plan as ``trtllm-serve`` with its YAML; options as of TensorRT-LLM 1.2."""
+"""The plan as ``trtllm-serve`` with its YAML; options as of its commit 00209af."""
 
 from __future__ import annotations
 

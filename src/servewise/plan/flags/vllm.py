@@ -66,4 +66,5 @@ def _limits(wanted: Wanted, notes: list[str]) -> Iterator[str]:
             yield from ("--watermark", f"{policy.watermark:g}")
         if policy.swap_blocks:
             notes.append("vLLM recomputes what it preempts: the plan's swap to the host cannot be asked for.")
-    yield from ("--gpu-memory-utilization", f"{wanted.utilization:g}")
+    if wanted.family == "vllm":
+        yield from ("--gpu-memory-utilization", f"{wanted.utilization:g}")
