@@ -49,14 +49,13 @@ def _subjects() -> Iterator[str]:
 
 
 def _mistake(each: Mistake) -> str:
-    return f"### {each.code}\n\n{each.title} ({each.severity}). {each.why}\n\nCure: {each.cure}\n\nSource: "
-           f"{each.source}.\n"
+    what = f"{each.title} ({each.severity}). {each.why}"
+    return f"### {each.code}\n\n{what}\n\nCure: {each.cure}\n\nSource: {each.source}.\n"
 
 
 def _lists() -> Iterator[str]:
     yield "## The engines' options\n"
-    yield "Which options an engine takes is data, written from the engine itself "
-          "(`src/servewise/check/engines/options`):\n"
+    yield "Which options an engine takes is data, written from the engine (`src/servewise/check/engines/options`):\n"
     yield "| engine | version | options | made by |\n|---|---|---|---|"
     for engine in ENGINES:
         known = options_of(engine)
