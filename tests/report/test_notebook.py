@@ -95,7 +95,7 @@ def test_a_frame_knows_its_conditions() -> None:
 
 
 def test_the_first_table_is_the_answers_own() -> None:
-    """``rows`` is the ranking of a plan, the runs of a simulation, the one row of a size."""
+    """``rows`` is the ranking of a plan and the runs of a simulation; other tables are had by name."""
     assert answer("plan").rows[0]["max_rate_per_s"] == answer("plan").result["ranking"][0]["max_rate_per_s"]
     assert len(answer("simulate").rows) == len(answer("simulate").result["rows"])
     assert answer("size").to_pandas("sequences")["max_sequences"].tolist()
