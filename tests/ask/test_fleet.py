@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from servewise.simulate.fleet.outage import Outage
 from servewise.workload.arrivals import Poisson
 from servewise.workload.conversations import Conversations
 from servewise.workload.lengths import Fixed
+from servewise.workload.load import load_workload
 from servewise.workload.prefix import SharedPrefix
 from servewise.workload.synthetic import ClosedLoop, Synthetic
 
@@ -240,3 +242,16 @@ def test_the_package_offers_it() -> None:
     """``servewise.fleet`` is the function of the command."""
     assert servewise.fleet.__module__ == "servewise.ask.fleet"
     assert issubclass(InputError, ServewiseError)
+
+
+def test_settling_is_not_billed_and_failures_count_from_its_end() -> None:
+    """Replicas are paid for as long as figures count; a server that is down in all of it ends none."""
+    load = load_workload("chat-multiturn")
+    assert isinstance(load, Conversations)
+    settled = replace(load, settle_s=120.0, count=150)
+    asked = {"workload": settled, "replicas": 2, "rate": 4.0, "seeds": 1, "router": "least-loaded"}
+    (row,) = fleet("llama-3.1-8b", "h100-sxm", **asked).result["rows"]  # type: ignore[arg-type]
+    counted_s = row["completed"] / row["requests_per_s"]
+    assert row["replica_hours"] * 3600 == pytest.approx(2 * counted_s, rel=0.15)
+    struck = fleet("llama-3.1-8b", "h100-sxm", fail="r0@0s:500s", **asked).result  # type: ignore[arg-type]
+    assert [each["requests"] for each in struck["replicas"]] == [0, 150]

@@ -12,8 +12,16 @@ from servewise.errors import InputError
 
 def asked(model: str = "llama-3.1-70b", **more: Any) -> list[dict[str, Any]]:
     """The rows of a small run on H100s."""
-    usual = {"workload": "azure-conv", "requests": 120, "rate": 0.5, "seeds": 1, "policy": "vllm", "tp": 4}
-    return simulate(model, "h100-sxm", **(usual | more)).result["rows"]  # type: ignore[no-any-return]
+    usual: dict[str, Any] = {
+        "workload": "azure-conv",
+        "requests": 120,
+        "rate": 0.5,
+        "seeds": 1,
+        "policy": "vllm",
+        "tp": 4,
+    }
+    rows: list[dict[str, Any]] = simulate(model, "h100-sxm", **(usual | more)).result["rows"]
+    return rows
 
 
 def test_a_row_tells_what_a_verification_gave() -> None:
@@ -59,7 +67,7 @@ def test_a_pool_from_the_log_is_the_pool() -> None:
 
 def test_two_stages_answer_one_request_no_sooner_and_carry_more() -> None:
     """A request alone takes one accelerator's time and the hops; in plenty, two batches are under way."""
-    of = {"model": "llama-3.1-8b", "tp": 1}
+    of: dict[str, Any] = {"model": "llama-3.1-8b", "tp": 1}
     (alone,), (staged,) = asked(**of, rate=0.01), asked(**of, pp=2, rate=0.01)
     assert 1.0 <= staged["tpot_s"]["p50"] / alone["tpot_s"]["p50"] < 1.1
     (alone,), (staged,) = asked(**of, rate=500.0, kv_blocks=20_000), asked(**of, pp=2, rate=500.0, kv_blocks=20_000)

@@ -127,12 +127,12 @@ def _replicate(experiment: FleetExperiment, task: Task) -> Outcome:
     which, rate, clock, offset = task
     layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
     source, door = source_of(experiment.workload, rate, seed, experiment.longest)
-    fleet, moved = run_layout(layout, kinds, source, experiment.how, seed)
-    whole = Run(fleet.requests, fleet.steps, max(fleet.slots))
-    settled = since(whole, source.settle_s) if isinstance(source, SessionArrivals) else whole
+    settle_s = source.settle_s if isinstance(source, SessionArrivals) else 0.0
+    fleet, moved = run_layout(layout, kinds, source, experiment.how.later(settle_s), seed)
+    settled = since(Run(fleet.requests, fleet.steps, max(fleet.slots)), settle_s)
     if experiment.run_dir is not None and (clock, offset) == (NOMINAL, 0):
         _keep(experiment, settled, layout, rate)
-    shares = shares_of(settled.requests, settled.steps, fleet)
+    shares = shares_of(settled.requests, settled.steps, fleet, settle_s)
     summary = _used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.slo), shares)
     return Outcome(
         replace(summary, rejected=summary.rejected + door.refused),
@@ -156,12 +156,16 @@ def _used(summary: RunSummary, shares: Sequence[Share]) -> RunSummary:
     return replace(summary, utilisation=used, ci95=ci95)
 
 
-def shares_of(requests: RequestColumns, steps: StepColumns, fleet: FleetRun) -> tuple[Share, ...]:
-    """What each replica did, by number."""
+def shares_of(requests: RequestColumns, steps: StepColumns, fleet: FleetRun, since_s: float = 0.0) -> tuple[Share, ...]:
+    """What each replica did, by number, and for how long it is paid from ``since_s`` on."""
+    paid_s = fleet.paid_since(since_s)
     done = ints(requests.status) == COMPLETED
     where = ints(requests.replica)
     parts = {int(part.replica[0]): part for _, part in steps_by_replica(steps) if len(part)}
-    return tuple(_share(requests, where, done, parts.get(number), fleet, number) for number in range(len(fleet.slots)))
+    return tuple(
+        _share(requests, where, done, parts.get(number), number, slots, paid_s[number])
+        for number, slots in enumerate(fleet.slots)
+    )
 
 
 def _share(
@@ -169,14 +173,15 @@ def _share(
     where: np.typing.NDArray[np.int64],
     done: np.typing.NDArray[np.bool_],
     steps: StepColumns | None,
-    fleet: FleetRun,
     number: int,
+    slots: int,
+    paid_s: float,
 ) -> Share:
-    here, slots = (where == number) & done, fleet.slots[number]
+    here = (where == number) & done
     prompt, cached = (int(ints(column)[here].sum()) for column in (requests.prompt_tokens, requests.cached_tokens))
     tokens = int(ints(requests.output_tokens)[here].sum())
     if steps is None:
-        return Share(number, slots, int(here.sum()), prompt, cached, tokens, 0, 0, 0, 0.0, fleet.paid_s[number])
+        return Share(number, slots, int(here.sum()), prompt, cached, tokens, 0, 0, 0, 0.0, paid_s)
     many = ints(steps.steps)
     return Share(
         number,
@@ -189,7 +194,7 @@ def _share(
         int((ints(steps.active) * many).sum()),
         int(slots * many.sum()),
         float(sum(steps.seconds)),
-        fleet.paid_s[number],
+        paid_s,
     )
 
 

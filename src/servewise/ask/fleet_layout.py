@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from servewise.batching.positive import positive
@@ -90,6 +90,11 @@ class Behaviour:
     link: LinkTime | None = None
     kv_bytes: Callable[[int], float] | None = None
     layers: int = 1
+
+    def later(self, by_s: float) -> Behaviour:
+        """The same with failures ``by_s`` later: they are told from when figures count."""
+        moved = tuple(replace(each, at_s=each.at_s + by_s, back_s=each.back_s + by_s) for each in self.outages)
+        return replace(self, outages=moved) if by_s else self
 
 
 def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: int) -> Router:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from servewise.ask.numbers import positive
 from servewise.atomic import replace_whole
@@ -65,19 +67,26 @@ class _Until:
         self._source.ended(serial, now_s)
 
 
-def write_moment(server: Server, source: Arrivals, window: tuple[float, float], path: Path) -> int:
-    """Run ``source`` through ``server`` up to the window's end and write what happened in it; returns the spans.
+def write_moment(
+    server: Server, source: Arrivals, window: tuple[float, float], path: Path, of: Mapping[str, object]
+) -> dict[str, Any]:
+    """Run ``source`` through ``server`` up to the window's end and write what happened in it.
 
+    ``of`` says of which run; returned with it: where it lies, its window, and how many steps and phases it holds.
+
+    The window counts from when figures count: after a settling ``source``'s time. Steps are run, and shown, one by one.
     Raises InputError where nothing happened in the window, or ``path`` cannot be written.
     """
-    witness = Witness(*window)
-    server.run(_Until(source, window[1]), watch=witness)
+    settle_s = float(getattr(source, "settle_s", 0.0))
+    witness = Witness(window[0] + settle_s, window[1] + settle_s)
+    server.run(_Until(source, window[1] + settle_s), watch=witness, longest_jump=1)
     moment = witness.finish()
     if not moment.steps:
         raise InputError(f"nothing runs from {window[0]:g} s to {window[1]:g} s", where="moment", hint=HINT)
-    content = json.dumps(chrome_trace(moment), separators=(",", ":")).encode()
+    content = json.dumps(chrome_trace(moment) | {"otherData": dict(of)}, separators=(",", ":")).encode()
     try:
         replace_whole(path, content)
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror or error})", where=str(path)) from error
-    return len(moment.spans)
+    counts = {"steps": len(moment.steps), "phases": len(moment.spans)}
+    return {"file": str(path), "from_s": window[0], "to_s": window[1]} | dict(of) | counts

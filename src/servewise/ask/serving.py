@@ -218,7 +218,19 @@ def is_seeded(workload: Load) -> bool:
 
 def caveats_of(workload: Load) -> tuple[Caveat, ...]:
     """What was left out of a trace, or is inexact about it."""
+    if isinstance(workload, Conversations):
+        return _settling(workload.session(0).settle_s)
     return workload.caveats if isinstance(workload, Trace) else ()
+
+
+def _settling(settle_s: float) -> tuple[Caveat, ...]:
+    if not settle_s:
+        return ()
+    message = (
+        f"the first {settle_s:,.0f} s only let the conversations under way come to their usual number: figures, cost, "
+        "and the times of failures and moments count from then"
+    )
+    return (Caveat("settling", message, "settle_s in a workload file of your own, for a shorter or longer time"),)
 
 
 def lengths_of(workload: Load) -> str:

@@ -171,17 +171,22 @@ def simulate(
         several=len(policies) * len(rates) > 1,
     )
     rows, knees = run(experiment, rates, processes, progress)
+    shown: dict[str, Any] = {}
     if seen is not None and seen_file is not None:
         source, _ = source_of(load, rates[0], seed, longest_context(deployment))
-        write_moment(servers[0], source, seen, seen_file)
+        of = {"policy": policies[0].name, "rate_per_s": rates[0], "seed": seed}
+        shown = {"moment": write_moment(servers[0], source, seen, seen_file, of)}
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
-        result=_result(policies, rates, rows, knees, objective, unit_step=unit_step),
+        result=_result(policies, rates, rows, knees, objective, unit_step=unit_step)
+        | {"kv_blocks": servers[0].blocks, "block_tokens": servers[0].block_tokens}
+        | shown,
         caveats=unique(
             clock.caveats
             + (() if drafting is None else drafting.caveats)
             + caveats_of(load)
+            + _given_pool(deployment, kv_blocks)
             + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
             + refused_caveats(door.refused, door.came, door.longest)
             + outgrown_caveats(load, seed)
@@ -189,6 +194,15 @@ def simulate(
             + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
         ),
     )
+
+
+def _given_pool(deployment: Deployment, kv_blocks: int | None) -> tuple[Caveat, ...]:
+    if kv_blocks is None:
+        return ()
+    capacity = capacity_for_serving(deployment)
+    size = capacity.block_tokens
+    message = f"the KV pool is {kv_blocks:,} blocks of {size} tokens as given; {capacity.blocks:,} are computed"
+    return (Caveat("given-pool", message, "leave --kv-blocks out for the computed one"),)
 
 
 def _window(moment: str | None, file: str | Path | None) -> tuple[float, float] | None:

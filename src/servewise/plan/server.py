@@ -44,10 +44,11 @@ class Server:
         watch: Watch | None = None,
         seed: int = 0,
         tally: Tally | None = None,
+        longest_jump: int | None = None,
     ) -> Run:
         """Run ``requests`` to their ends, or until told to stop; ``watch`` sees every step.
 
-        ``seed`` draws what speculation keeps, and ``tally`` counts it.
+        ``seed`` draws what speculation keeps, and ``tally`` counts it; ``longest_jump`` 1 runs steps one by one.
         """
         policy, beside = self.policy, None
         if self.speculation is not None:
@@ -63,6 +64,7 @@ class Server:
             until=until,
             progress=progress,
             watch=watch,
+            longest_jump=longest_jump,
             beside=beside,
             deployment=self.deployment,
         )

@@ -28,7 +28,7 @@ from servewise.workload.request import Request
 class FleetRun:
     """What a run wrote. ``slots`` are each replica's, by number; the records name the replica that ended a request.
 
-    ``heads`` are the counts of replicas at each change; ``paid_s`` for how long each, by number, is paid, from its
+    ``heads`` are the counts of replicas at each change; ``paid`` from when to when each, by number, is paid: from its
     order to its going or the last end [s]; ``retries`` how often a request, by id, was sent anew after a failure.
     """
 
@@ -36,13 +36,17 @@ class FleetRun:
     steps: StepColumns
     slots: tuple[int, ...]
     heads: tuple[Head, ...]
-    paid_s: tuple[float, ...]
+    paid: tuple[tuple[float, float], ...]
     retries: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def replica_seconds(self) -> float:
         """What is paid for in all [s]."""
-        return sum(self.paid_s)
+        return sum(self.paid_since(0.0))
+
+    def paid_since(self, at_s: float) -> tuple[float, ...]:
+        """For how long each is paid from ``at_s`` on [s], by number."""
+        return tuple(max(0.0, to_s - max(from_s, at_s)) for from_s, to_s in self.paid)
 
 
 def simulate_fleet(
@@ -103,6 +107,6 @@ def run_of(core: FleetCore, retries: Mapping[int, int]) -> FleetRun:
         steps=core.recorder.steps,
         slots=tuple(member.slots for member in core.roster.members),
         heads=tuple(core.roster.heads),
-        paid_s=core.roster.paid_s(end_s),
+        paid=core.roster.paid(end_s),
         retries=retries,
     )

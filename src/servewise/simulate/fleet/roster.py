@@ -53,6 +53,6 @@ class Roster:
             self.heads.pop()
         self.heads.append(Head(now_s, counts[UP], counts[STARTING], counts[DRAINING], counts[DOWN]))
 
-    def paid_s(self, until_s: float) -> tuple[float, ...]:
-        """For how long each is paid up to ``until_s`` [s], by number: from its order to its going."""
-        return tuple(max(0.0, min(each.gone_s, until_s) - each.ordered_s) for each in self.members)
+    def paid(self, until_s: float) -> tuple[tuple[float, float], ...]:
+        """From when to when each is paid, by number: from its order to its going, or ``until_s`` [s]."""
+        return tuple((each.ordered_s, max(each.ordered_s, min(each.gone_s, until_s))) for each in self.members)
