@@ -141,6 +141,7 @@ def test_every_view_is_tidy(opened: Open, view: str) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     tidy(page)
     shot(page, f"{view}-narrow")
+    page.set_viewport_size({"width": 700, "height": 990})
     page.emulate_media(color_scheme="light", media="print")
     assert not page.locator("form").is_visible()
     shot(page, f"{view}-print")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from servewise.app.field import Field
 from servewise.app.view import View
-from servewise.app.views.common import ENGINES, MODEL, REQUESTS, TPOT, TTFT, WORKLOAD
+from servewise.app.views.common import ENGINES, ESTIMATOR, MODEL, REQUESTS, TPOT, TTFT, WORKLOAD
 from servewise.app.views.own_traffic import FOLDS, SLIDERS, with_own_traffic
 
 SEARCH = "Deployments to weigh"
@@ -66,6 +66,7 @@ PLAN = View(
         *SLIDERS,
         TTFT,
         TPOT,
+        replace(ESTIMATOR, group=SEARCH),
     ),
     slow=True,
     auto=False,
