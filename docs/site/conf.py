@@ -21,7 +21,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "site"]
 nitpicky = True
-suppress_warnings = ["toc.empty_glob"]  # pages of rooms that are on their way
 
 html_theme = "furo"
 html_title = f"servewise {version}"
