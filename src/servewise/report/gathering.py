@@ -12,6 +12,7 @@ from servewise.report.html import write_html
 from servewise.report.markdown import render_markdown
 from servewise.report.sections import Answers, sections_of
 
+RUNS = ("bench", "simulate")
 BENCH = "bench.json"  # the answer that bench keeps beside its runs
 Tell = Callable[[str], None]
 
@@ -87,21 +88,51 @@ def _read(source: str | Path | Answer, tell: Tell) -> Answer:
 
 
 def _sections(answers: Mapping[str, Answer], sources: Mapping[str, str | Path | Answer], tell: Tell) -> Answers:
+    """Sections by name where some stand side by side, else the answers as they came."""
+    kinds = dict.fromkeys(answer.command for answer in answers.values())
+    groups = {kind: {name: each for name, each in answers.items() if each.command == kind} for kind in kinds}
+    runs = {name: answer for name, answer in answers.items() if answer.command in RUNS}
+    first = _runs_beside(runs, sources, tell) if len(runs) > 1 else {}
+    for kind, group in groups.items():
+        if len(group) > 1 and kind not in RUNS:
+            first |= _beside(kind, group)
+    if not first:
+        return list(answers.values())
+    return first | dict(zip(_short(list(answers)), answers.values(), strict=True))
+
+
+def _beside(kind: str, group: Mapping[str, Answer]) -> dict[str, Answer]:
+    from servewise.ask.beside import beside
+
+    found = beside(dict(zip(_short(list(group)), group.values(), strict=True)))
+    return {} if found is None else {f"{kind} side by side": found}
+
+
+def _runs_beside(
+    runs: Mapping[str, Answer], sources: Mapping[str, str | Path | Answer], tell: Tell
+) -> dict[str, Answer]:
+    """Two runs compared request by request where they can be, else by their ratios; then the charts of all runs."""
     from servewise.ask.compare import compare
     from servewise.ask.measured import side_by_side
 
-    runs = {source: answer for source, answer in answers.items() if answer.command in ("bench", "simulate")}
-    if len(runs) < 2:
-        return list(answers.values())
-    named = dict(zip(_short(list(runs)), runs.values(), strict=True))
-    first: dict[str, Answer] = {"side by side": side_by_side(named)}
-    if len(runs) == 2 and not any(isinstance(sources[name], Answer) for name in runs):
+    every = {"side by side": side_by_side(dict(zip(_short(list(runs)), runs.values(), strict=True)))}
+    if len(runs) == 2 and all(_holds_requests(sources[name]) for name in runs):
         try:
-            first = {"compare": compare(*runs)} | first
+            return {"compare": compare(*runs)} | every
         except InputError as error:
             tell(f"not compared: {error}")
-    others = {source: answer for source, answer in answers.items() if source not in runs}
-    return first | named | others
+    return (_beside("metrics", runs) if len({answer.command for answer in runs.values()}) == 1 else {}) | every
+
+
+def _holds_requests(source: str | Path | Answer) -> bool:
+    """Whether the source may hold requests: an answer, in memory or as a document, holds none."""
+    if isinstance(source, Answer):
+        return False
+    try:
+        load_answer(source)
+    except InputError:
+        return True
+    return False
 
 
 def _short(sources: Sequence[str]) -> list[str]:

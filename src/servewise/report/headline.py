@@ -21,6 +21,7 @@ _BY_COMMAND: Mapping[str, Callable[[Answer], Headline]] = {
     "speculate": techniques.speculate,
     "prefix": techniques.prefix,
     "study": study.study,
+    "beside": compare.beside,
     "compare": compare.compare,
     "calibrate": calibrate.calibrate,
     "loop": calibrate.loop,

@@ -27,6 +27,7 @@ _TITLES = {
     "probe-speculate": "Speculation on a real model",
     "bench": "Measured latency",
     "bench-quality": "Two builds, the same prompts",
+    "beside": "Side by side",
     "experiment": "A small model on real servers",
     "speculate": "Speculative decoding",
     "prefix": "Prefix reuse",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from servewise.answer import Answer
 from servewise.report.headlines.headline import Headline, Number, known
 from servewise.report.reading import Row, items, number, rows, text
+from servewise.report.tables.beside import measure_name
 from servewise.report.tables.compare import metric_name, ratio
 from servewise.report.wording import times
 
@@ -43,6 +44,22 @@ def _ratios(result: Row) -> tuple[Number, ...]:
             if name in by_name
         )
     )
+
+
+def beside(answer: Answer) -> Headline:
+    """What stands side by side, and the first ratios to the first answer."""
+    result = answer.result
+    names, found = [text(name) for name in items(result.get("names"))], rows(result, "rows")
+    if len(names) < 2 or not found:
+        return Headline("")
+    ratios = ((row, items(row.get("ratios"))) for row in found[-3:])
+    numbers = known(*((_beside_label(row, names), ratio(pair[-1])) for row, pair in ratios if pair))
+    return Headline(f"{', '.join(names[:-1])} and {names[-1]} side by side.", "", numbers)
+
+
+def _beside_label(row: Row, names: list[str]) -> str:
+    at = f" at {text(row.get('at'))}" if text(row.get("at")) else ""
+    return f"{measure_name(row)}, {names[-1]} over {names[0]}{at}"
 
 
 def _claim(row: Row) -> str:

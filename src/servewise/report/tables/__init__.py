@@ -10,6 +10,7 @@ from servewise.report.table import Table
 from servewise.report.tables import (
     bench,
     bench_quality,
+    beside,
     calibrate,
     catalogue,
     check,
@@ -42,6 +43,7 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
     "fleet": fleet.tables,
     "bench": bench.tables,
     "bench-quality": bench_quality.tables,
+    "beside": beside.tables,
     "experiment": experiment.tables,
     "calibrate": calibrate.tables,
     "loop": loop.tables,
