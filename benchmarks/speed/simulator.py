@@ -1,7 +1,8 @@
 """How many requests a second the event core simulates, on the Azure 2023 conversation trace tiled, on one core.
 
 Each run is a process of its own, so that its peak memory is its own. Two policies: ``reserved`` (whole prompts in steps
-of their own, KV reserved) and ``everything`` (chunked prefill, block growth, preemption, prefix cache on). Llama 3.1 8B
+of their own, KV reserved) and ``everything``: the vLLM preset with all that is on by default (chunked prefill, blocks
+taken chunk by chunk, preemption, prefix cache, async scheduling). Llama 3.1 8B
 on one H100 SXM by the shipped calibration; the trace is sped up to the given share of what the server can carry.
 """
 
@@ -22,7 +23,7 @@ RATE_PER_S = {"reserved": 20.0, "everything": 15.0}  # both near four fifths of 
 
 def run_one(mode: str, requests: int) -> dict[str, object]:
     """Simulate ``requests`` requests; the figures of this process."""
-    from servewise.batching.policies import Continuous
+    from servewise.batching.policies import Continuous, Vllm
     from servewise.deployment.capacity import KvCapacity, kv_capacity
     from servewise.deployment.deployment import Deployment
     from servewise.hardware.catalogue import load_accelerator
@@ -46,7 +47,7 @@ def run_one(mode: str, requests: int) -> dict[str, object]:
     workload = load_workload("azure-conv", rate_per_s=RATE_PER_S[mode], requests=requests)
     assert isinstance(workload, Trace)
     everything = mode == "everything"
-    policy = Continuous(256, 8192, chunked_prefill=everything, reserve_output=not everything, prefix_cache=everything)
+    policy = Vllm(256, 8192) if everything else Continuous(256, 8192, chunked_prefill=False, reserve_output=True)
     blocks = capacity.blocks // 4 if everything else capacity.blocks
     estimator = estimator_for(deployment)
     started = time.perf_counter()

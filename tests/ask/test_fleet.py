@@ -255,3 +255,12 @@ def test_settling_is_not_billed_and_failures_count_from_its_end() -> None:
     assert row["replica_hours"] * 3600 == pytest.approx(2 * counted_s, rel=0.15)
     struck = fleet("llama-3.1-8b", "h100-sxm", fail="r0@0s:500s", **asked).result  # type: ignore[arg-type]
     assert [each["requests"] for each in struck["replicas"]] == [0, 150]
+
+
+@pytest.mark.parametrize(
+    "more", [{"link": "InfiniBand NDR"}, {"overlap": True}, {"decode_router": "random"}, {"on_failure": "fail"}]
+)
+def test_what_would_be_ignored_is_refused(more: dict[str, Any]) -> None:
+    """A link without servers apart, a rule without failures: one line that says what is missing."""
+    with pytest.raises(InputError, match="give --"):
+        fleet("llama-3.1-8b", "h100-sxm", workload="azure-conv", requests=10, **more)

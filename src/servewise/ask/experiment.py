@@ -17,7 +17,7 @@ from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
-from servewise.plan.saturation import FILLINGS, Knee, backlog, between, knee_of
+from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
 from servewise.records.run_directory import refuse_occupied
@@ -130,9 +130,7 @@ def _replicate(experiment: Experiment, task: Task) -> Row:
 def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:
     which, clock = of
     door = Door(shapes_of(experiment.workload, experiment.seed), experiment.longest)
-    server = experiment.clocks[which][clock]
-    at_once = min(server.policy.slots, server.blocks or inf)  # each sequence holds a block at least
-    return knee_of(server.run(backlog(list(islice(door, BACKLOG)), FILLINGS * int(at_once))).requests)
+    return saturation(experiment.clocks[which][clock], list(islice(door, BACKLOG)))
 
 
 def _folder(experiment: Experiment, which: int, rate: float) -> Path:

@@ -44,7 +44,7 @@ from servewise.errors import InputError
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.simulate.fleet.autoscale import Autoscale
-from servewise.simulate.fleet.outage import Outage
+from servewise.simulate.fleet.outage import RULES, Outage
 from servewise.steptime.link import LinkTime
 
 DEFAULT_SEEDS, MOST_SEEDS, DEFAULT_REPLICAS = 3, 1000, 2
@@ -101,6 +101,7 @@ def fleet(
     accelerator-hour] stands for the shipped one of the first accelerator.
     """
     splits = splits_of(disaggregate, replicas)
+    _belongs(link=link, overlap=overlap, decode_router=decode_router, on_failure=on_failure, apart=splits, fail=fail)
     usual = sum(splits[0]) if splits else DEFAULT_REPLICAS
     count = whole(usual if replicas is None else replicas, "replicas", most=MOST_REPLICAS)
     deployment = one_replica(deploy(model, accelerator, **options))
@@ -149,6 +150,16 @@ def fleet(
         result=_result(layouts, rates, rows, pools, objective),
         caveats=unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0])),
     )
+
+
+def _belongs(*, apart: object, fail: object, **given: object) -> None:
+    """Refuse what would be ignored: what belongs to servers apart, or to failures, where there are none."""
+    usual = {"link": None, "overlap": False, "decode_router": "least-loaded"}
+    for name, default in usual.items():
+        if not apart and given[name] != default:
+            raise InputError("is of prefill and decode apart", where=name, hint="give --disaggregate, or leave it out")
+    if not fail and given["on_failure"] != "retry" and given["on_failure"] in RULES:
+        raise InputError("says what failures do, but none is given", where="on_failure", hint="give --fail too")
 
 
 def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:

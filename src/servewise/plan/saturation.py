@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, hypot, isnan
+from math import ceil, hypot, inf, isnan
 
 from servewise.metrics.percentiles import Interval
 from servewise.metrics.replicas import interval
@@ -39,7 +39,8 @@ class Knee:
 
 def saturation(server: Server, requests: Sequence[Request], fillings: int = FILLINGS) -> Knee:
     """The knee of ``server`` for requests of these lengths in this order; zeros where none completes."""
-    run = server.run(backlog(requests, fillings * server.policy.slots))
+    at_once = int(min(server.policy.slots, server.blocks or inf))  # each sequence holds a block at least
+    run = server.run(backlog(requests, fillings * at_once))
     return knee_of(run.requests)
 
 
