@@ -32,8 +32,8 @@ AIPerf, llama-benchy), a report with figures, an engine's log, or a log of promp
 What a file holds is told by its content. With `--accelerator`, and a model that is in the catalogue, on disk, or given
 with `--model`, memory and step times are computed too. `--fail-on warning` makes it a gate: exit 1.
 
-An **error** cannot work, or not as meant; a **warning** costs speed, memory or trust; a **note** is worth a look. A case
-may weigh more or less than the usual severity given here; its own sentence carries the figures.
+An **error** cannot work, or not as meant; a **warning** costs speed, memory or trust; a **note** is worth a look. A
+case may weigh more or less than the usual severity given here; its own sentence carries the figures.
 """
 
 

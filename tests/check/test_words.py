@@ -52,6 +52,11 @@ def test_a_placeholder_is_a_word() -> None:
     assert words("<target-model> --port 1") == ["<target-model>", "--port", "1"]
 
 
+def test_a_quote_after_a_dollar_is_a_quote() -> None:
+    """bash's $'...' as vLLM's documentation writes JSON."""
+    assert words("a $'b c' $D") == ["a", "b c", "$D"]
+
+
 def test_an_open_quote_ends_with_its_line() -> None:
     """A stray apostrophe does not swallow the rest of a document."""
     assert words("a 'b\nc") == ["a", "b"]

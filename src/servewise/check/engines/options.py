@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -50,12 +50,17 @@ class Options:
         exact = self.by_name.get(name)
         if exact is not None or self.engine not in ABBREVIATES or not name.startswith("--") or len(name) < 4:
             return exact
-        fitting = {spec.names: spec for key, spec in self.by_name.items() if key.startswith(name)}
-        return next(iter(fitting.values())) if len(fitting) == 1 else None
+        return _abbreviated(self.engine, name)
 
     def beginning(self, given: str) -> tuple[str, ...]:
         """The options that begin as ``given`` does."""
         return tuple(key for key in self.by_name if key.startswith(spelt(given)))
+
+
+@lru_cache(maxsize=4096)
+def _abbreviated(engine: str, name: str) -> Spec | None:
+    fitting = {spec.names: spec for key, spec in options_of(engine).by_name.items() if key.startswith(name)}
+    return next(iter(fitting.values())) if len(fitting) == 1 else None
 
 
 def spelt(name: str) -> str:

@@ -37,7 +37,7 @@ def options(settings: Settings) -> Iterator[Finding]:
     """The mistakes of options in one launch."""
     launch = settings.launch
     known = options_of(launch.engine)
-    for each in launch.given:
+    for each in {one.written: one for one in launch.given}.values():
         yield from _one(each, launch, known)
     yield from _twice(launch)
     for setting in WHOLE:

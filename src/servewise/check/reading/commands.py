@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from servewise.check.engines.launch import Launch, Site, launch_of
 from servewise.check.finding import Place
@@ -12,6 +13,8 @@ from servewise.check.reading.words import Lines, words_from
 
 ASSIGNED = re.compile(r"(?:^|\s)(?:export\s+)?([A-Z][A-Z0-9_]*)=(\"[^\"\n]*\"|'[^'\n]*'|\S*)")
 CONTINUED = re.compile(r"\\[ \t\r]*\n")
+MOST_LAUNCHES = 500  # of one text
+MOST_LINES = 100  # of one command, before its program
 DOCKER_GPUS = re.compile(r"--gpus[ =]+['\"]*(?:device=([\d,]+)|(\d+))")
 
 
@@ -24,12 +27,17 @@ def command_launches(
 ) -> Iterator[Launch]:
     """Every launch of an engine in ``text``, which begins at ``place`` of its file."""
     lines = Lines(text, *((place.line, place.column) if place else (1, 1)))
-    for anchor in anchors(text):
+    read_to = (0, 0)
+    for anchor in islice(anchors(text), MOST_LAUNCHES):
+        at = lines.place(anchor.begin)
+        if (at.line, at.column) <= read_to:
+            continue  # within the words of the one before
         begin = _command_start(text, anchor.begin)
         before = CONTINUED.sub(" ", text[begin : anchor.begin])
         words = words_from(text, anchor.end, lines, until=_closing(text[begin : anchor.begin]))
         if not words and before.strip():
             continue
+        read_to = (words[-1].place.line, words[-1].place.column) if words else read_to
         around = site or _site(before, anchor, lines)
         variables = {**(environment or {}), **_assigned(before)}
         yield launch_of(anchor.engine, words, lines.place(anchor.begin), site=around, environment=variables)
@@ -38,8 +46,11 @@ def command_launches(
 def _command_start(text: str, at: int) -> int:
     """The first line of the command that holds ``at``: lines that end in a backslash go on."""
     start = text.rfind("\n", 0, at) + 1
-    while start > 0 and re.search(r"\\[ \t\r]*$", text[text.rfind("\n", 0, start - 1) + 1 : start - 1]):
-        start = text.rfind("\n", 0, start - 1) + 1
+    for _ in range(MOST_LINES):
+        before = text.rfind("\n", 0, max(start - 1, 0)) + 1
+        if start == 0 or not re.search(r"\\[ \t\r]*$", text[before : start - 1]):
+            break
+        start = before
     return start
 
 

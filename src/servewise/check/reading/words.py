@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from servewise.check.finding import Place
 
 ENDS = frozenset("\n;|&`")
-MOST_CHARACTERS = 100_000  # of one command
+MOST_CHARACTERS = 20_000  # of one command
 AFTER_BACKSLASH = re.compile(r"[ \t\r]*(?:[ \t]#[^\n]*)?(?:\n|$)")
 
 
@@ -65,6 +65,8 @@ class _Reader:
                 at = self._escaped(at)
             elif each in "'\"":
                 at = self._quoted(at, end)
+            elif each == "$" and text[at + 1 : at + 2] == "'":
+                at += 1  # $'...' of bash
             elif each in ENDS or (each == "#" and self._began is None):
                 break
             elif each.isspace():

@@ -12,6 +12,8 @@ from servewise.check.finding import Place
 
 DEEPEST = 60
 MOST_NODES = 50_000
+MOST_CHARACTERS = 1_000_000
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same nodes and marks, ten times as fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Tree:
 def yaml_trees(text: str) -> tuple[Tree, ...]:
     """The documents of ``text``; none where it is not YAML or too deep, never an exception."""
     try:
-        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        nodes = list(yaml.compose_all(text[:MOST_CHARACTERS], Loader=LOADER))
         return tuple(_Builder().tree(node, 0) for node in nodes if node is not None)
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError, TypeError, KeyError):
         return ()

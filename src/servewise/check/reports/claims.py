@@ -31,10 +31,12 @@ STATIC = re.compile(r"\bstatic(?:ally)?[ -]batch", re.I)
 DRAFT_LENGTH = re.compile(
     r"num_speculative_tokens\W{0,5}\d+|\bK ?= ?\d+\b|\d+ (?:draft|speculative) tokens|draft length of \d+", re.I
 )
+MOST_CHARACTERS = 500_000  # of a document that are read as prose
 
 
 def check_claims(text: str) -> list[Finding]:
     """Every finding in the prose of ``text``."""
+    text = text[:MOST_CHARACTERS]
     parts = list(paragraphs(text))
     return [*_document(text, parts), *(finding for part in parts for finding in _paragraph(text, part))]
 

@@ -30,7 +30,13 @@ SPEEDUP = re.compile(
     re.I,
 )
 PARAGRAPH = re.compile(r"\n[ \t]*\n")
+TARGET = re.compile(
+    r"(?:<=?|≤|\b(?:under|below|within|at most|target|slo|budget|limit|less than|up to|"
+    r"keeps?)\b)[^.\n]{0,15}$",
+    re.I,
+)
 MOST_PARAGRAPHS = 20_000
+MOST_CHARACTERS = 20_000  # of a paragraph that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,11 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def claims(paragraph: Paragraph) -> Iterator[re.Match[str]]:
-    """Its measured figures: rates, and times beside a word of latency."""
-    found = list(RATE.finditer(paragraph.text))
-    if LATENCY_WORDS.search(paragraph.text):
-        found += TIME.finditer(paragraph.text)
+    """Its measured figures: rates, and times beside a word of latency that are no target."""
+    text = paragraph.text[:MOST_CHARACTERS]
+    found = list(RATE.finditer(text))
+    if LATENCY_WORDS.search(text):
+        found += (
+            each for each in TIME.finditer(text) if not TARGET.search(text, max(0, each.start() - 30), each.start())
+        )
     yield from sorted(found, key=lambda match: match.start())
