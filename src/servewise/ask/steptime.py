@@ -72,7 +72,10 @@ def steptime(
         }
         | _precisions(deployment, phase, batches[len(batches) // 2], context, estimator),
         caveats=unique(
-            clock.caveats + _beyond_range(clock, phase, batches, context) + _beyond_memory(deployment, batches, context)
+            clock.caveats
+            + _one_in_flight(deployment)
+            + _beyond_range(clock, phase, batches, context)
+            + _beyond_memory(deployment, batches, context)
         ),
     )
 
@@ -110,6 +113,16 @@ def _beyond_range(clock: Estimator, phase: Phase, batches: tuple[int, ...], cont
     """A caveat for each quantity that leaves the fitted range, at the smallest and the largest batch."""
     ends = (shape_of(phase, each, context, clock.window_tokens) for each in (min(batches), max(batches)))
     return tuple(caveat for shape in ends for caveat in range_caveats(clock, shape))
+
+
+def _one_in_flight(deployment: Deployment) -> tuple[Caveat, ...]:
+    stages = deployment.parallelism.pipeline
+    if stages == 1:
+        return ()
+    message = (
+        f"tokens/s are those of one batch on its way through {stages} stages; a server has up to {stages} on theirs"
+    )
+    return (Caveat("one-batch-in-flight", message, "simulate has them all"),)
 
 
 def _beyond_memory(deployment: Deployment, batches: tuple[int, ...], context: int) -> tuple[Caveat, ...]:
