@@ -201,7 +201,7 @@ def _staged(deployment: Deployment) -> tuple[Caveat, ...]:
     if deployment.parallelism.pipeline == 1:
         return ()
     message = (
-        "pipeline stages: a prompt's parts wait for their own batch's decodes here; vLLM v1 gives them to the next one, "
+        "pipeline stages: a prompt's parts wait for their own batch's decodes here; vLLM v1 gives them to the next, "
         "so long prompts come out too slow; two stages against four were 11% off in the middle, 35% at worst"
     )
     return (Caveat("pipeline-lanes", message, "judge --pp against --tp by a measurement where prompts are long"),)

@@ -120,9 +120,9 @@ def _one_in_flight(deployment: Deployment) -> tuple[Caveat, ...]:
     if stages == 1:
         return ()
     message = (
-        f"tokens/s are those of one batch on its way through {stages} stages; a server has up to {stages} on theirs"
+        f"tokens/s are those of one batch on its way through {stages} stages; a server has up to {stages}"
     )
-    return (Caveat("one-batch-in-flight", message, "simulate has them all"),)
+    return (Caveat("one-batch-in-flight", message, "servewise simulate runs them all"),)
 
 
 def _beyond_memory(deployment: Deployment, batches: tuple[int, ...], context: int) -> tuple[Caveat, ...]:
