@@ -3,7 +3,7 @@
 
 const TAB = sessionStorage.getItem("tab") || Math.random().toString(16).slice(2).padEnd(13, "0");
 sessionStorage.setItem("tab", TAB);
-const SOON_MS = 250; // after the last key
+const SOON_MS = { quick: 100, slow: 350 }; // after the last key
 const LOOK_MS = 150; // between two looks at a run
 const PNG_SCALE = 2;
 
@@ -68,6 +68,7 @@ async function putAnswer(mine, view) {
   complain(null);
   byId("answer").innerHTML = text;
   byId("answer").classList.remove("stale");
+  byId("told").textContent = document.querySelector("#answer .answer")?.textContent || "The answer is here.";
 }
 
 async function ask(url, options = {}) {
@@ -94,7 +95,7 @@ async function run(mine, view) {
     if (mine !== asked) return;
     const next = await ask(`/jobs/${job}`);
     if (!next) return hideProgress();
-    found = await next.json();
+    found = next.ok ? await next.json() : { state: "failed", field: "", line: "The run is gone: was servewise app started anew?" };
   }
   if (mine !== asked) return;
   job = null;
@@ -225,7 +226,7 @@ document.addEventListener("input", (event) => {
   timer = setTimeout(() => {
     keepAddress(input.name);
     if (main().dataset.auto) refresh();
-  }, SOON_MS);
+  }, main().dataset.slow ? SOON_MS.slow : SOON_MS.quick);
 });
 
 document.addEventListener("change", (event) => {
@@ -253,6 +254,9 @@ document.addEventListener("click", (event) => {
 });
 
 window.addEventListener("popstate", showAddress);
+window.addEventListener("pageshow", (event) => { // kept by the browser while its run was ended
+  if (event.persisted && main().dataset.auto && main().dataset.slow) refresh();
+});
 window.addEventListener("pagehide", () => {
   if (job) fetch(`/jobs/${job}`, { method: "DELETE", keepalive: true, headers: { "x-tab": TAB } });
 });
