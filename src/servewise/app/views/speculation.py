@@ -44,19 +44,11 @@ BATCHES = Field(
     hint="Whole numbers with commas.",
     group=GROUP,
 )
-OVERHEAD = Field(
-    name="draft_overhead",
-    label="Engine's own time a draft pass",
-    option="--draft-overhead",
-    hint="E.g. 1ms.",
-    group=GROUP,
-    more=True,
-)
 
 SPECULATION = View(
     name="speculation",
     title="Speculation",
     question="Does speculative decoding pay, with how many draft tokens, and what is left of it at large batch?",
     command="speculate",
-    fields=(*DEPLOYMENT, DRAFT, ACCEPTANCE, LONGEST, BATCHES, OVERHEAD, CONTEXT, ESTIMATOR),
+    fields=(*DEPLOYMENT, DRAFT, ACCEPTANCE, LONGEST, BATCHES, CONTEXT, ESTIMATOR),
 )
