@@ -25,7 +25,7 @@ def page(name: str) -> str:
 def quotes(said: str, measured: float) -> bool:
     """Whether ``said`` is ``measured``, rounded to as many digits as it has."""
     digits = len(said.partition(".")[2])
-    return abs(float(said) - measured) <= 0.5000001 * 10**-digits
+    return abs(float(said) - measured) <= 0.5000001 / 10.0**digits
 
 
 def small(part: str, server: str, weights: str, prefix_cache: bool = False) -> dict[int, dict[str, Any]]:

@@ -18,7 +18,8 @@ pytest.importorskip("sphinx", reason="the site is built with servewise[docs]")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors; its commands are run by the tests beside this one."""
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", DOCS / "site", DOCS, out]
+    folders = [str(DOCS / "site"), str(DOCS), str(out)]
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", *folders]
     built = subprocess.run(
         command, env={**os.environ, "SERVEWISE_DOCS_RUN": "0"}, capture_output=True, text=True, check=False
     )
