@@ -19,7 +19,7 @@ from servewise.report.tables import tables_of
 HALF_WIDTH = 68  # characters: tables no wider stand two abreast
 FIRST_CAVEATS = 4  # or all of the leading answer's
 OPEN_ROWS = 15  # longer tables start folded
-DENSE_WIDTH = 112  # wider ones are set smaller, and printed across
+DENSE_WIDTH = 112  # wider ones are set smaller; printed across the paper where their figures alone are as wide
 MOST_ROWS = 2_000
 
 
@@ -36,6 +36,7 @@ class TableView:
     open: bool
     half: bool
     dense: bool
+    across: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,13 @@ def _table(anchor: str, table: Table) -> TableView:
         open=len(table.cells) <= OPEN_ROWS,
         half=_width(table) <= HALF_WIDTH,
         dense=_width(table) > DENSE_WIDTH,
+        across=_width(_figures_of(table)) > DENSE_WIDTH,
     )
+
+
+def _figures_of(table: Table) -> Table:
+    """The table without its prose, which can wrap."""
+    return table.taken([index for index, column in enumerate(table.columns) if not column.prose])
 
 
 def _width(table: Table) -> int:
