@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, hypot, inf, isnan
+from math import ceil, hypot, isnan
 
 from servewise.metrics.percentiles import Interval
 from servewise.metrics.replicas import interval
@@ -39,9 +39,17 @@ class Knee:
 
 def saturation(server: Server, requests: Sequence[Request], fillings: int = FILLINGS) -> Knee:
     """The knee of ``server`` for requests of these lengths in this order; zeros where none completes."""
-    at_once = int(min(server.policy.slots, server.blocks or inf))  # each sequence holds a block at least
-    run = server.run(backlog(requests, fillings * at_once))
+    run = server.run(backlog(requests, fillings * held_at_once(server, requests)))
     return knee_of(run.requests)
+
+
+def held_at_once(server: Server, requests: Sequence[Request]) -> int:
+    """How many of these requests fill the server: its slots, or its pool with each half-way through its answer."""
+    slots = server.policy.slots
+    if server.blocks is None or not requests:
+        return slots
+    tokens = sum(each.prompt_tokens + each.output_tokens / 2 for each in requests) / len(requests)
+    return max(1, min(slots, ceil(server.blocks * server.block_tokens / tokens)))
 
 
 def backlog(requests: Sequence[Request], least: int) -> list[Request]:
