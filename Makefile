@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help docs demo test format lint types imports tests bench clean
+.PHONY: help docs demo test format lint types imports browser tests bench clean
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -40,8 +40,13 @@ types: $(VENV)/test
 imports: $(VENV)/test
 	$(BIN)/lint-imports
 
-tests: $(VENV)/test
-	$(BIN)/pytest -n auto
+# The page is tested in Debian's Chromium, installed here only where it lacks and we are root, as in CI.
+browser: $(VENV)/test
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium)
+
+tests: $(VENV)/test browser
+	$$(test "$$(id -u)" != 0 || echo env SERVEWISE_BROWSER=required) $(BIN)/pytest -n auto
 
 # make docs     the site in docs/_build: strict links, every example run and its output shown
 docs: $(VENV)/test
