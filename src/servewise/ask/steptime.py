@@ -119,9 +119,7 @@ def _one_in_flight(deployment: Deployment) -> tuple[Caveat, ...]:
     stages = deployment.parallelism.pipeline
     if stages == 1:
         return ()
-    message = (
-        f"tokens/s are those of one batch on its way through {stages} stages; a server has up to {stages}"
-    )
+    message = f"tokens/s are those of one batch on its way through {stages} stages; a server has up to {stages}"
     return (Caveat("one-batch-in-flight", message, "servewise simulate runs them all"),)
 
 
