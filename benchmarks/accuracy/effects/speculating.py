@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from benchmarks.accuracy.effects.effect import Effect
 from benchmarks.accuracy.speculation_in_the_loop import cases
-
 from servewise.simulate.speculating.speculation import fixed
 
 PUBLISHED = {2: 1.30, 16: 1.10, 32: 0.93, 56: 0.71}
