@@ -8,6 +8,7 @@ import pytest
 
 from servewise.errors import InputError
 from servewise.workload.arrivals import Constant, Gamma, Poisson, Ramp
+from servewise.workload.conversations import Conversations
 from servewise.workload.lengths import Empirical, Fixed, Lognormal, Uniform
 from servewise.workload.prefix import SharedPrefix
 from servewise.workload.synthetic import ClosedLoop, Synthetic
@@ -28,7 +29,7 @@ FIXED = 'kind = "fixed"\ntokens = 64'
 POISSON = 'kind = "poisson"\nrate_per_s = 2'
 
 
-def read(folder: Path, text: str) -> Synthetic | ClosedLoop | Trace:
+def read(folder: Path, text: str) -> Synthetic | ClosedLoop | Conversations | Trace:
     """The workload that ``text`` describes."""
     path = folder / "w.toml"
     path.write_text(text)
