@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
 from click.testing import CliRunner
 from tests.cli.running import WORKLOAD, invoke
 
+from servewise.answer import Answer
+from servewise.cli.emitting import files_of
 from servewise.cli.main import servewise
+from servewise.errors import InputError
 
 BAD = "vllm serve org/m --max-num-seqs 512 --max-num-batched-tokens 256 --host 0.0.0.0\n"
 
@@ -74,3 +80,12 @@ def test_a_plan_is_emitted_as_files_that_check_accepts(tmp_path: Path) -> None:
     assert "vllm serve" in printed
     assert "kind: Deployment" in printed
     assert invoke(*plan, *more[:2], "--emit", "vlm").exit_code == 2
+
+
+def test_a_path_that_is_no_text_is_not_emitted() -> None:
+    """Bytes that are not UTF-8 in the model's path: one line that says so, not a traceback nor a file with other bytes."""
+    answer = SimpleNamespace(
+        result={"launch": {"vllm": {"argv": ["vllm", "serve", "a\udcff"], "env": {}, "files": {}, "notes": []}}}
+    )
+    with pytest.raises(InputError, match="not UTF-8"):
+        files_of(cast("Answer", answer), ("vllm",))

@@ -49,7 +49,17 @@ def files_of(answer: Answer, emit: tuple[str, ...]) -> dict[str, str]:
         launch = launch_from(answer.result["launch"], engine)
         found |= {} if engine == "kubernetes" else {f"{engine}.sh": script_of(launch)}
         found |= launch.files
+    _check_text(found)
     return found
+
+
+def _check_text(files: dict[str, str]) -> None:
+    """Raises InputError where the model's path is no text: bytes that are not UTF-8 cannot stand in a file of text."""
+    for name, text in files.items():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError("the model's path is not UTF-8", where=name, hint="name it by a path that is") from error
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

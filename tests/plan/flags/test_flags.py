@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -191,3 +193,28 @@ def test_the_manifest_and_its_command_line_are_the_same_words() -> None:
     pod = next(iter(yaml.safe_load_all(TARGETS["kubernetes"](wanted()).files["vllm-kubernetes.yaml"])))
     container = pod["spec"]["template"]["spec"]["containers"][0]
     assert [*container["command"], *container["args"]][: len(alone.argv)] == list(alone.argv)
+
+
+def test_nothing_in_a_name_is_run_or_expanded(tmp_path: Path) -> None:
+    """A folder's name with line breaks, quotes and substitutions reaches the engine as it is, and does nothing else."""
+    odd = "it's\ntouch pwned\n$(touch pwned)`touch pwned`\x85\u2028$HOME $(VLLM_API_KEY)"
+    asked = replace(wanted(), model=odd)
+    chip = replace(asked.candidate.deployment.accelerator, title="Mine\nkind: Evil\n#")
+    deployment = replace(asked.candidate.deployment, accelerator=chip)
+    asked = replace(asked, candidate=replace(asked.candidate, deployment=deployment))
+    programs, folder = tmp_path / "bin", tmp_path / "here"
+    programs.mkdir()
+    folder.mkdir()
+    for engine in ENGINES:
+        launch = TARGETS[engine](asked)
+        program = programs / launch.argv[0]
+        program.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+        program.chmod(0o755)
+        path = {"PATH": f"{programs}:/usr/bin:/bin"}
+        found = subprocess.run(["sh", "-c", script_of(launch)], cwd=folder, env=path, capture_output=True, check=True)
+        assert (tuple(found.stdout.decode().split("\0")[:-1]), found.stderr) == (launch.argv[1:], b"")
+    assert list(folder.iterdir()) == []
+    documents = list(yaml.safe_load_all(TARGETS["kubernetes"](asked).files["vllm-kubernetes.yaml"]))
+    assert [each["kind"] for each in documents] == ["Deployment", "Service"]
+    container = documents[0]["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"][0] == odd.replace("$(", "$$(")  # as Kubernetes unescapes it: "$$(x)" is "$(x)"

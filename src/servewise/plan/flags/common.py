@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from servewise.batching.policies import Continuous
 from servewise.plan.flags.wanted import Wanted
+
+
+def comments(notes: Iterable[str]) -> list[str]:
+    """``notes`` as comments of a script or of YAML, a line each: what breaks a line in a model's path or an
+    accelerator's title would end the comment, and the rest of it would run.
+
+    >>> comments(["a\\nrm x"])
+    ['# a rm x']
+    """
+    return ["# " + "".join(each if each.isprintable() else " " for each in note) for note in notes]
 
 
 def notes_for(wanted: Wanted, engine: str) -> Iterator[str]:

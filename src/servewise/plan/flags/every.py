@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 
+from servewise.plan.flags.common import comments
 from servewise.plan.flags.kubernetes import kubernetes
 from servewise.plan.flags.llamacpp import llamacpp
 from servewise.plan.flags.sglang import sglang
@@ -23,9 +24,8 @@ TARGETS: Mapping[str, Callable[[Wanted], EngineLaunch]] = {
 
 def script_of(launch: EngineLaunch) -> str:
     """A shell script: the notes as comments, the environment, the command with an option a line."""
-    notes = [f"# {note}" for note in launch.notes]
     env = [f"export {name}={shlex.quote(value)}" for name, value in launch.env.items()]
-    return "\n".join(["#!/bin/sh", *notes, *env, _command(launch.argv)]) + "\n"
+    return "\n".join(["#!/bin/sh", *comments(launch.notes), *env, _command(launch.argv)]) + "\n"
 
 
 def _command(argv: tuple[str, ...]) -> str:

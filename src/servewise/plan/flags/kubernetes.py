@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from servewise.plan.flags.common import comments
 from servewise.plan.flags.vllm import VERSION, vllm
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 from servewise.plan.flags.yaml_text import Value, yaml_text
@@ -25,7 +26,6 @@ COMMENTS = {
 def kubernetes(wanted: Wanted) -> EngineLaunch:
     """The manifest, and the command that applies it; vLLM whatever the plan's engine."""
     launch, name = vllm(wanted), _name(wanted.model)
-    head = [f"# {note}" for note in launch.notes]
     documents = [
         yaml_text(_deployment(wanted, name, launch.argv[1:]), COMMENTS),
         yaml_text(_service(wanted, name), COMMENTS),
@@ -36,9 +36,10 @@ def kubernetes(wanted: Wanted) -> EngineLaunch:
     )
     chip = wanted.candidate.deployment.accelerator.title
     where = f"Schedule it onto nodes with {chip}, by a nodeSelector of your cluster."
-    text = "\n".join([*head, f"# {where}", f"# {secret}", "---\n".join(documents)])
+    notes = (*launch.notes, where, secret)
+    text = "\n".join([*comments(notes), "---\n".join(documents)])
     argv = ("kubectl", "apply", "-f", FILE)
-    return EngineLaunch(engine="kubernetes", argv=argv, files={FILE: text}, notes=(*launch.notes, where, secret))
+    return EngineLaunch(engine="kubernetes", argv=argv, files={FILE: text}, notes=notes)
 
 
 def _name(model: str) -> str:
@@ -86,7 +87,7 @@ def _container(wanted: Wanted, name: str, words: Sequence[str]) -> dict[str, Val
         "name": "vllm",
         "image": f"{IMAGES.get(resource, 'vllm/vllm-openai')}:v{VERSION}",
         "command": ["vllm", words[0]],
-        "args": [*words[1:], "--port", str(PORT)],
+        "args": [*map(_literal, words[1:]), "--port", str(PORT)],
         "env": [_secret(name, "VLLM_API_KEY", "api-key"), _secret(name, "HF_TOKEN", "hf-token", optional=True)],
         "ports": [{"name": "http", "containerPort": PORT}],
         "resources": {"requests": {resource: count}, "limits": {resource: count}},
@@ -98,6 +99,11 @@ def _container(wanted: Wanted, name: str, words: Sequence[str]) -> dict[str, Val
             {"name": "cache", "mountPath": "/root/.cache"},
         ],
     }
+
+
+def _literal(word: str) -> str:
+    """``word`` as the container gets it: Kubernetes puts variables for ``$(NAME)`` in args, unless it reads ``$$(``."""
+    return word.replace("$(", "$$(")
 
 
 def _secret(name: str, variable: str, key: str, *, optional: bool = False) -> dict[str, Value]:

@@ -57,5 +57,17 @@ def _items(values: Sequence[Value], depth: int, comments: dict[str, str]) -> Ite
 
 def _scalar(value: Value) -> str:
     if isinstance(value, str):
-        return value if PLAIN.fullmatch(value) and value.lower() not in WORDS else json.dumps(value, ensure_ascii=False)
+        return value if PLAIN.fullmatch(value) and value.lower() not in WORDS else _quoted(value)
     return json.dumps(value)
+
+
+def _quoted(value: str) -> str:
+    """In double quotes, where YAML reads JSON's escapes; characters that YAML folds or refuses are escaped too."""
+    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or "\ud800" <= character <= "\udfff":  # a lone surrogate is no text in any file
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
