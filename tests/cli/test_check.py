@@ -83,7 +83,7 @@ def test_a_plan_is_emitted_as_files_that_check_accepts(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_no_text_is_not_emitted() -> None:
-    """Bytes that are not UTF-8 in the model's path: one line that says so, not a traceback nor a file with other bytes."""
+    """Bytes that are not UTF-8 in the model's path: one line says so."""
     answer = SimpleNamespace(
         result={"launch": {"vllm": {"argv": ["vllm", "serve", "a\udcff"], "env": {}, "files": {}, "notes": []}}}
     )
