@@ -74,6 +74,10 @@ def test_a_mistake_is_found(text: str, code: str) -> None:
         ("5 draft tokens at an acceptance of 0.71.", "speculation-unmeasured"),
         ('vllm:num_preemptions_total{model_name="m"} 0.0', "preemption-seen"),
         ("The meeting starts in 45 s.", "latency-without-conditions"),
+        (
+            "vLLM 0.8.5 on 1x A100-80GB, Llama 3 8B, bf16: 10 req/s, ShareGPT, TTFT p99 200 ms",
+            "latency-without-conditions",
+        ),
         ("It is 2.8x faster than the baseline at batch 1 with 512 input tokens.", "speedup-without-workload"),
     ],
 )

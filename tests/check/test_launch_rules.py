@@ -45,6 +45,9 @@ ALONE = [
     ("python -m sglang.launch_server --model-path m --disable-cuda-graph", "deprecated-option", "note"),
     (VLLM + "--kv-cache-dtype fp9", "bad-value", "error"),
     (VLLM + "--tensor-parallel-size two", "bad-value", "error"),
+    (VLLM + "--enable-chunked-prefill False", "bad-value", "error"),  # argparse: unrecognized arguments: False
+    (VLLM + "--enable-prefix-caching=False", "bad-value", "error"),  # argparse: ignored explicit argument 'False'
+    (VLLM + "--max-model-len --port 1", "bad-value", "error"),  # argparse: expected one argument
     (VLLM + "--enable-prefix-caching --no-enable-prefix-caching", "contradictory-options", "warning"),
     (VLLM + "--port 1 --port 2", "contradictory-options", "warning"),
     (VLLM + "--something-of-my-own", "unknown-option", "note"),

@@ -123,7 +123,8 @@ def _option(words: Sequence[Word], at: int, options: Options) -> tuple[Given, in
         return Given(name, written, (value,), word.place, spec), 1
     takes = spec.takes if spec else "one"
     if takes == "none":
-        return Given(name, written, (), word.place, spec), 1
+        told = [each.text for each in words[at + 1 : at + 2] if each.text.lower() in ("true", "false")]
+        return Given(name, written, tuple(told), word.place, spec), 1 + len(told)
     follow = [each.text for each in _values(words, at + 1)]
     values = follow if takes == "many" else follow[:1]
     return Given(name, written, tuple(values), word.place, spec), 1 + len(values)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from servewise.check.engines.launch import Given, Launch
-from servewise.check.engines.options import Options, is_negative, options_of, spelt
+from servewise.check.engines.options import Options, Spec, is_negative, options_of, spelt
 from servewise.check.engines.removed import REMOVED
 from servewise.check.engines.settings import NAMES, Settings, number_of, whole_of
 from servewise.check.finding import Finding, found
@@ -55,6 +55,18 @@ def _one(each: Given, launch: Launch, known: Options) -> Iterator[Finding]:
         yield found("deprecated-option", each.at, f"{each.written} is deprecated in {_who(known)}.")
     elif each.value is not None and each.spec.takes in ("one", "optional"):
         yield from _choice(each)
+    elif launch.site.kind != "config" and launch.engine != "llamacpp":  # its own documents still write -fa alone
+        yield from _arity(each, each.spec)
+
+
+def _arity(each: Given, spec: Spec) -> Iterator[Finding]:
+    """A value after a switch, or an option without its value: the parser refuses both."""
+    if spec.takes == "none" and each.values:
+        off = next((name for name in spec.names if is_negative(name)), "")
+        cure = f"{off or 'Leave it out'} to switch it off; {each.written} alone switches it on."
+        yield found("bad-value", each.at, f"{each.written} is a switch: it takes no value {each.value}.", cure=cure)
+    elif spec.takes == "one" and not each.values:
+        yield found("bad-value", each.at, f"{each.written} stands without its value.", cure="Give it, or leave it out.")
 
 
 def _who(known: Options) -> str:

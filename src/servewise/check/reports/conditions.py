@@ -17,7 +17,7 @@ STATED = {
     "load": re.compile(
         r"\bbatch(?:[ _-]size)?s?\b\D{0,12}\d|\d+[- ](?:concurrent|streams?|users|clients|sequences|"
         r"parallel)|concurren\w*|"
-        r"\bQPS\b|\bRPS\b|request[ _-]?rate|requests? ?(?:/|per) ?s|\bnum[_-]prompts\b|closed loop|poisson|"
+        r"\bQPS\b|\bRPS\b|request[ _-]?rate|req(?:uest)?s? ?(?:/|per) ?s|\bnum[_-]prompts\b|closed loop|poisson|"
         r"\bbs ?=|\bbs ?\d",
         re.I,
     ),
