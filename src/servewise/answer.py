@@ -15,7 +15,7 @@ from servewise.errors import InputError, UnknownName
 from servewise.tabular import Row, columns, tables_in
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """A result with its conditions and caveats.
 
@@ -26,6 +26,11 @@ class Answer:
     conditions: Conditions
     result: Mapping[str, Any]
     caveats: tuple[Caveat, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """One line; the result itself is in ``result``, ``rows`` and ``tables``."""
+        sizes = ", ".join(f"{name}: {len(rows)} rows" for name, rows in self.tables.items())
+        return f"<Answer of {self.command}; {sizes or 'no tables'}; {len(self.caveats)} caveats>"
 
     @property
     def schema(self) -> str:

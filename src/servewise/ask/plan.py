@@ -21,6 +21,7 @@ from servewise.ask.names import (
 )
 from servewise.ask.numbers import positive, share, whole, wholes
 from servewise.ask.planned import caveats_of, result_of
+from servewise.ask.presets import PRESETS
 from servewise.ask.serving import (
     POLICIES,
     WINDOW_S,
@@ -160,6 +161,9 @@ def _each(values: Any, check: Callable[[Any], T]) -> tuple[T | None, ...]:
 
 
 def _policy(name: str) -> str:
+    if name in PRESETS:
+        what = f"a plan weighs the plain policies, not {name}'s own scheduler"
+        raise InputError(what, where="policy", hint=f"one of {', '.join(POLICIES)}; then simulate --policy {name}")
     if name not in POLICIES:
         raise UnknownName("policy", str(name), POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
     return name
@@ -170,7 +174,7 @@ def _open(load: Load) -> Workload:
         raise InputError("a closed loop has no rate to plan for", where="workload", hint="use arrivals or a trace")
     if isinstance(load, Conversations):
         what = "conversations wait for their answers, and a plan scales the times of requests"
-        raise InputError(what, where="workload", hint="simulate the deployment, or plan with single requests")
+        raise InputError(what, where="workload", hint="plan with chat or azure-conv, then simulate the winner")
     return load
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from servewise.batching.policies import Continuous
 from servewise.plan.flags.wanted import Wanted
 
+TUNED = ("instruct", "chat", "-it", "thinking")
+
 
 def comments(notes: Iterable[str]) -> list[str]:
     """``notes`` as comments of a script or of YAML, a line each: what breaks a line in a model's path or an
@@ -21,6 +23,8 @@ def comments(notes: Iterable[str]) -> list[str]:
 def notes_for(wanted: Wanted, engine: str) -> Iterator[str]:
     """What a launch of ``engine`` leaves open of the plan."""
     deployment, policy = wanted.candidate.deployment, wanted.candidate.policy
+    if "/" in wanted.model and not any(word in wanted.model.lower() for word in TUNED):
+        yield f"{wanted.model} is the catalogue's checkpoint: name the one that you serve; a chat needs a tuned one."
     if wanted.family != engine:
         yield f"The plan was made for {deployment.engine}: {engine} schedules and sizes its cache in its own way."
     if not isinstance(policy, Continuous):
