@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +139,38 @@ def test_closing_ends_all(jobs: Jobs) -> None:
     jobs.close()
     for job in found:
         wait(lambda job=job: not alive(job))  # type: ignore[misc]
+
+
+PAGE = """
+import time
+from tests.app.test_jobs import Jobs, ask
+
+if __name__ == "__main__":
+    job = Jobs(ask, [], lambda *_: None).start("tab", ("sleep",))
+    while not job.done:
+        time.sleep(0.01)
+    print(job.process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_page_leaves_no_run(tmp_path: Path) -> None:
+    """SIGKILL runs no code of the page's; its runs see that it is gone, and end."""
+    script = tmp_path / "page.py"
+    script.write_text(PAGE)
+    around = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=around) as page:
+        assert page.stdout is not None
+        run = int(page.stdout.readline())
+        assert exists(run)
+        page.kill()
+    wait(lambda: not exists(run))
+
+
+def exists(process: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 
 import click
 import pytest
@@ -104,3 +105,16 @@ def test_values_go_along_to_another_view() -> None:
     """A link to another view takes the values that it has too, and leaves the others."""
     state = state_of(VIEWS["fit"], [("model", "llama-3-8b"), ("context", "512")])
     assert state.link(VIEWS["traffic"]) == "/traffic?model=llama-3-8b"
+
+
+@pytest.mark.parametrize("written", ["٦٠٠", "6_00", "6e2", "600.0"])
+def test_sliders_write_numbers_that_toml_reads(written: str) -> None:
+    """Whatever Python takes for a number within the ends stands in the workload file as TOML has numbers."""
+    texts = []
+
+    def keep(name: str, text: str) -> str:
+        texts.append(text)
+        return no_files(name, text)
+
+    TRAFFIC.line({"workload": OWN, "prompt": written}, keep)
+    assert tomllib.loads(texts[0])["prompt_tokens"]["median"] == 600

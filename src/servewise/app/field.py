@@ -93,7 +93,10 @@ def field_of(error: InputError, fields: Mapping[str, Field], values: Mapping[str
 
 
 def number(value: str, field: Field) -> str:
-    """A slider's value, if it is a number within its ends."""
+    """A slider's value as a plain number, if it is one within its ends.
+
+    Python reads more than the file that it is written into: ``1_6``, and digits of other scripts.
+    """
     least, most, _ = field.numbers
     try:
         found = float(value)
@@ -101,4 +104,4 @@ def number(value: str, field: Field) -> str:
         found = least - 1
     if not least <= found <= most:
         raise InputError(f"must be a number from {least:g} to {most:g}, not {value[:40]!r}", where=field.name)
-    return value
+    return f"{found:.12g}"

@@ -163,10 +163,19 @@ def _nothing() -> None:
     """What the first process does."""
 
 
+def _end_with_the_page() -> None:
+    """End the run, with what it started, once the page's process is gone: killed, it cancels nothing itself."""
+    page = multiprocessing.parent_process()
+    if page is not None:
+        page.join()
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+
 def _work(ask: Ask, argv: tuple[str, ...], pipe: Connection) -> None:
     """In the process: ask, tell, end."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_page, daemon=True).start()
     last = 0.0
 
     def progress(done: int, total: int) -> None:
