@@ -214,3 +214,19 @@ def test_a_report_is_html_or_markdown(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert "HTML, Markdown or JSON" in found.stderr
     assert not (tmp_path / "r.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [("runs/a", ("runs/a/run.json",)), ("runs", ("runs/a/run.json",)), ("runs/a", ("runs/a/run.html", "--beside"))],
+)
+def test_a_report_never_replaces_a_run(tmp_path: Path, source: str, more: tuple[str, ...]) -> None:
+    """The header of a run that is drawn stays, under whatever name the report would have taken its place."""
+    run = tmp_path / "runs" / "a"
+    invoke("simulate", *MODEL, "--workload", workload(tmp_path), "--rate", "1", "--seeds", "1", "--run-dir", str(run))
+    header = (run / "run.json").read_bytes()
+    found = invoke("report", str(tmp_path / source), "-o", str(tmp_path / more[0]), *more[1:])
+
+    assert (found.exit_code, "is one of the sources" in found.stderr) == (2, True)
+    assert (run / "run.json").read_bytes() == header
+    assert invoke("report", str(run), "-o", str(run / "report.html")).exit_code == 0

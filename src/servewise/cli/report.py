@@ -42,7 +42,12 @@ def command(sources: tuple[str, ...], output: str | None, beside: bool, title: s
 
 
 def _targets(output: str | None, sources: Sequence[str], *, beside: bool) -> tuple[Path, ...]:
-    """Where the report goes; InputError for a name of no kind, and for one of the sources, which it would replace."""
+    """Where the report goes; InputError for a name of no kind, and for one of the sources, which it would replace.
+
+    Of a run directory, or a folder of them, that is each run's header; a report beside it has another name.
+    """
+    from servewise.records.run_directory import HEADER
+
     if output is None:
         raise InputError("a report needs a file", where="output", hint="give --output FILE, or --json")
     targets = checked_targets(output, beside=beside)
@@ -50,6 +55,7 @@ def _targets(output: str | None, sources: Sequence[str], *, beside: bool) -> tup
         raise InputError("a report is HTML, Markdown or JSON", where=output, hint="name it .html, .md or .json")
     taken = {Path(source).resolve() for source in sources}
     for target in targets:
-        if target.resolve() in taken:
+        place = target.resolve()
+        if place in taken or (place.name == HEADER and place.exists() and not taken.isdisjoint(place.parents)):
             raise InputError("is one of the sources", where=str(target), hint="another name for the report")
     return targets
