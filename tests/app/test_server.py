@@ -13,8 +13,10 @@ from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
+import anyio
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 from tests.app.serving import page
 from tests.cli.running import invoke, process
 
@@ -195,3 +197,21 @@ def test_what_is_not_there_is_not_found(client: TestClient) -> None:
     """Views, charts, parts, runs and files that are not there are 404."""
     for path in ("/nothing", "/fit/9.svg", "/fit/nothing.csv", "/jobs/0", "/uploads/0/x", "/static/../server.py"):
         assert client.get(path).status_code == 404, path
+
+
+def test_an_upload_that_is_broken_off_is_no_defect() -> None:
+    """A tab that is closed in the middle of an upload leaves no traceback on the terminal and no file."""
+    told: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{", "more_body": True}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return told.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1:8010"), (b"origin", b"http://127.0.0.1:8010")]
+    scope = {"type": "http", "method": "POST", "path": "/uploads", "headers": headers, "query_string": b"name=a.json"}
+    with page() as started:
+        anyio.run(started.app, scope, receive, send)
+    assert sent[0]["status"] == 400

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -237,10 +237,13 @@ def _told(answers: Answers, job: Job | None) -> Response:
 async def _upload(request: Request) -> Response:
     """The body is the file; its name stands in the query."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            return _wrong(Mistake("", f"the file is over {MOST_BYTES // 2**20} MiB; give a part of it"), 413)
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > MOST_BYTES:
+                return _wrong(Mistake("", f"the file is over {MOST_BYTES // 2**20} MiB; give a part of it"), 413)
+    except ClientDisconnect:  # the tab was closed under it: nobody reads this reply
+        return _wrong(Mistake("", "the upload was broken off"), 400)
     try:
         reference = _answers(request).uploads.keep(request.query_params.get("name", "file"), bytes(content))
     except InputError as error:
