@@ -230,3 +230,14 @@ def test_a_report_never_replaces_a_run(tmp_path: Path, source: str, more: tuple[
     assert (found.exit_code, "is one of the sources" in found.stderr) == (2, True)
     assert (run / "run.json").read_bytes() == header
     assert invoke("report", str(run), "-o", str(run / "report.html")).exit_code == 0
+
+
+@pytest.mark.parametrize("line", ["check {0}", "size {0} --accelerator h100-sxm"])
+def test_an_answer_never_replaces_what_was_asked_about(tmp_path: Path, line: str) -> None:
+    """-o with the name of the file that is read leaves that file as it was."""
+    config = tmp_path / "mine.json"
+    config.write_text('{"max_num_seqs": 8, "max_model_len": 4096}')
+    found = invoke(*line.format(config).split(), "-o", str(config))
+
+    assert (found.exit_code, "is one of the sources" in found.stderr) == (2, True)
+    assert json.loads(config.read_text())["max_num_seqs"] == 8

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from servewise.cli.asked import asked
-from servewise.cli.showing import HTML, beside_option, checked_targets, drawn, show, write_whole
+from servewise.cli.showing import HTML, beside_option, checked_targets, drawn, refuse_sources, show, write_whole
 from servewise.errors import InputError
 
 
@@ -42,20 +42,11 @@ def command(sources: tuple[str, ...], output: str | None, beside: bool, title: s
 
 
 def _targets(output: str | None, sources: Sequence[str], *, beside: bool) -> tuple[Path, ...]:
-    """Where the report goes; InputError for a name of no kind, and for one of the sources, which it would replace.
-
-    Of a run directory, or a folder of them, that is each run's header; a report beside it has another name.
-    """
-    from servewise.records.run_directory import HEADER
-
+    """Where the report goes; InputError for a name of no kind, and for one of the sources, which it would replace."""
     if output is None:
         raise InputError("a report needs a file", where="output", hint="give --output FILE, or --json")
     targets = checked_targets(output, beside=beside)
     if targets[0].suffix.lower() not in (*HTML, ".md", ".json"):
         raise InputError("a report is HTML, Markdown or JSON", where=output, hint="name it .html, .md or .json")
-    taken = {Path(source).resolve() for source in sources}
-    for target in targets:
-        place = target.resolve()
-        if place in taken or (place.name == HEADER and place.exists() and not taken.isdisjoint(place.parents)):
-            raise InputError("is one of the sources", where=str(target), hint="another name for the report")
+    refuse_sources(targets, sources)
     return targets

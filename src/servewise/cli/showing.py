@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ def answering(function: Callable[..., int | None]) -> Callable[..., int | None]:
         if program is not None:
             return function(*args, show=program.take, **kwargs)
         targets = checked_targets(output, beside=beside)
+        refuse_sources(targets, kwargs.values())
         return function(*args, show=functools.partial(show, as_json=as_json, targets=targets), **kwargs)
 
     text = "Write the answer to FILE too: a report (.html, .md), else the JSON document."
@@ -58,6 +59,21 @@ def checked_targets(output: str | None, *, beside: bool) -> tuple[Path, ...]:
     first = checked_target(output)
     others = [first.with_suffix(kind) for kind in KINDS if kind != first.suffix.lower()] if beside else []
     return (first, *(checked_target(str(each)) for each in others))
+
+
+def refuse_sources(targets: Sequence[Path], given: Iterable[object]) -> None:
+    """InputError for a target that would replace what is read: a file among the values ``given``, or of a run
+    directory, or a folder of them, a run's header."""
+    if not any(target.exists() for target in targets):
+        return
+    from servewise.records.run_directory import HEADER
+
+    several = (each if isinstance(each, tuple) else (each,) for each in given)
+    sources = {Path(each).resolve() for values in several for each in values if isinstance(each, str) and each}
+    for target in targets:
+        place = target.resolve()
+        if place in sources or (place.name == HEADER and place.exists() and not sources.isdisjoint(place.parents)):
+            raise InputError("is one of the sources", where=str(target), hint="another name for what is written")
 
 
 def show(answer: Answer, *, as_json: bool, targets: Sequence[Path] = ()) -> None:
