@@ -199,7 +199,7 @@ def test_what_is_not_there_is_not_found(client: TestClient) -> None:
         assert client.get(path).status_code == 404, path
 
 
-def test_an_upload_that_is_broken_off_is_no_defect() -> None:
+def test_an_upload_that_is_broken_off_is_no_defect(client: TestClient) -> None:
     """A tab that is closed in the middle of an upload leaves no traceback on the terminal and no file."""
     told: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{", "more_body": True}]
     sent: list[Message] = []
@@ -212,6 +212,5 @@ def test_an_upload_that_is_broken_off_is_no_defect() -> None:
 
     headers = [(b"host", b"127.0.0.1:8010"), (b"origin", b"http://127.0.0.1:8010")]
     scope = {"type": "http", "method": "POST", "path": "/uploads", "headers": headers, "query_string": b"name=a.json"}
-    with page() as started:
-        anyio.run(started.app, scope, receive, send)
+    anyio.run(client.app, scope, receive, send)
     assert sent[0]["status"] == 400
