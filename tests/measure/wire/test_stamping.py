@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from time import monotonic
 
 import pytest
@@ -41,6 +42,15 @@ def _until_stamped(connection: Connection, peer: socket.socket) -> None:
         _, ancillary = connection.receive()
         if stamping.stamp_ns(ancillary) is not None:
             return
+
+
+@pytest.fixture(autouse=True, scope="module")
+def stamping_kernel() -> Iterator[None]:
+    """While one socket asks for stamps the kernel gives them to all; it stops a moment after the last one closed."""
+    connection, peer = _pair()
+    yield
+    peer.close()
+    connection.close()
 
 
 def test_data_that_is_read_late_has_its_true_time() -> None:
