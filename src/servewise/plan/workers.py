@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -53,7 +54,8 @@ class Workers(Generic[S]):
             for task in tasks:
                 yield function(self._shared, task)
             return
-        futures: list[Future[R]] = [self._executor.submit(_call, function, task) for task in tasks]
+        with _unstopped():
+            futures: list[Future[R]] = [self._executor.submit(_call, function, task) for task in tasks]
         try:
             for future in futures:
                 yield future.result()
@@ -66,8 +68,23 @@ class Workers(Generic[S]):
                 future.cancel()
 
 
+@contextmanager
+def _unstopped() -> Iterator[None]:
+    """Hold back Ctrl-C while processes are started, here and in them: half a start would end in tracebacks."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(shared: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a traceback
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _held[:] = [shared]
 
 
