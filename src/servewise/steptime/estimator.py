@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from servewise.caveats import Caveat
@@ -37,6 +37,19 @@ class StepTime:
     step_s: float
     floor_s: float
     bound: str
+
+
+def lasting(device: StepTime, seconds: float) -> StepTime:
+    """``device`` within a step of ``seconds`` [s]: what the step takes beyond it is overhead, never below 0."""
+    overhead = max(0.0, seconds - device.step_s + device.overhead_s)
+    parts = {
+        "compute": device.compute_s,
+        "memory": device.memory_s,
+        "communication": device.communication_s,
+        "overhead": overhead,
+    }
+    bound = max(parts, key=lambda each: parts[each])
+    return replace(device, overhead_s=overhead, step_s=seconds, bound=bound)
 
 
 class Estimator(Protocol):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from servewise.caveats import Caveat
 from servewise.steptime.calibrated import CalibratedRoofline
-from servewise.steptime.estimator import Estimator, Line, StepTime
+from servewise.steptime.estimator import Estimator, Line, StepTime, lasting
 from servewise.steptime.shape import StepShape
 
 
@@ -72,23 +72,7 @@ class Hosted:
 
     def step(self, shape: StepShape) -> StepTime:
         """The step's time with its parts; what the host adds to the device's counts as overhead."""
-        device, seconds = self.device.step(shape), self.seconds(shape)
-        overhead = device.overhead_s + seconds - device.step_s
-        parts = {
-            "compute": device.compute_s,
-            "memory": device.memory_s,
-            "communication": device.communication_s,
-            "overhead": overhead,
-        }
-        return StepTime(
-            compute_s=device.compute_s,
-            memory_s=device.memory_s,
-            overhead_s=overhead,
-            communication_s=device.communication_s,
-            step_s=seconds,
-            floor_s=device.floor_s,
-            bound=max(parts, key=lambda each: parts[each]),
-        )
+        return lasting(self.device.step(shape), self.seconds(shape))
 
 
 def overlapped(estimator: CalibratedRoofline) -> Hosted:

@@ -8,7 +8,7 @@ from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
 from servewise.steptime.calibrated import CalibratedRoofline
 from servewise.steptime.coefficients import ValidRange
-from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.estimator import Line, StepTime, lasting
 from servewise.steptime.floor import Floor
 from servewise.steptime.server_overheads import ServerOverheads
 from servewise.steptime.server_roofline import NORMAL_975
@@ -92,21 +92,4 @@ class ServedRoofline:
 
     def step(self, shape: StepShape) -> StepTime:
         """The step's time with its parts: the kernels' own, and all that the server adds as overhead."""
-        parts = self.kernels.step(shape)
-        seconds = self.seconds(shape)
-        overhead = max(0.0, seconds - parts.step_s + parts.overhead_s)
-        ends = {
-            "compute": parts.compute_s,
-            "memory": parts.memory_s,
-            "communication": parts.communication_s,
-            "overhead": overhead,
-        }
-        return StepTime(
-            compute_s=parts.compute_s,
-            memory_s=parts.memory_s,
-            overhead_s=overhead,
-            communication_s=parts.communication_s,
-            step_s=seconds,
-            floor_s=parts.floor_s,
-            bound=max(ends, key=lambda each: ends[each]),
-        )
+        return lasting(self.kernels.step(shape), self.seconds(shape))
