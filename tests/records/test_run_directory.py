@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.records import made
 
+from servewise.atomic import replace_whole
 from servewise.caveats import Caveat
 from servewise.errors import InputError
 from servewise.records import run_directory
@@ -128,14 +129,13 @@ def test_an_occupied_directory_is_refused_and_left_alone(tmp_path: Path) -> None
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the disk fails after the first file, neither the run nor a part of it is there."""
-    real = Path.write_bytes
 
-    def full(path: Path, data: bytes) -> int:
-        if path.name == run_directory.STEPS:
+    def full(target: Path, content: bytes) -> None:
+        if target.name == run_directory.STEPS:
             raise OSError(28, "No space left on device")
-        return real(path, data)
+        replace_whole(target, content)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("servewise.records.placing.replace_whole", full)
     with pytest.raises(InputError, match="No space left"):
         write_run(tmp_path / "run", made.simulated_run())
     assert list(tmp_path.iterdir()) == []

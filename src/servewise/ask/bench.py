@@ -43,7 +43,8 @@ from servewise.measure.load.wanted import schedule_for
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
 from servewise.records.columns import RequestColumns
-from servewise.records.run_directory import RunRecord, refuse_occupied
+from servewise.records.placing import refuse_occupied
+from servewise.records.run_directory import RunRecord
 from servewise.version import __version__
 
 ANSWER = "bench.json"

@@ -20,7 +20,7 @@ from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
-from servewise.records.run_directory import refuse_occupied
+from servewise.records.placing import refuse_occupied
 from servewise.simulate.run import Run
 from servewise.simulate.settled import since
 from servewise.workload.conversations import Conversations

@@ -22,7 +22,7 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.workers import Workers, worthwhile
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
-from servewise.records.run_directory import refuse_occupied
+from servewise.records.placing import refuse_occupied
 from servewise.records.selection import steps_by_replica
 from servewise.simulate.disaggregated.transfers import Moved
 from servewise.simulate.fleet.fleet import FleetRun

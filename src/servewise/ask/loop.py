@@ -24,7 +24,7 @@ from servewise.errors import InputError, RunFailed
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.metrics.summary import RunSummary
 from servewise.plan.server import Server
-from servewise.records.run_directory import refuse_occupied
+from servewise.records.placing import refuse_occupied
 from servewise.steptime.calibration_file import load_calibration
 from servewise.steptime.ranges import under_way_caveats
 from servewise.workload.notation import written_lengths

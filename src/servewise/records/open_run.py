@@ -1,84 +1,110 @@
 """A run directory that is written while the run goes on, and can be read at every moment of it.
 
-``run.json`` stands first, and says that the run is partial: its rows are in the journal. At the end the Parquet files
-are written, then ``run.json`` is replaced in one move, and the journal goes. Killed anywhere in between, what is there
-is read by ``read_run``.
+The directory appears with its ``run.json``, which says that the run is partial and where its rows are: in the journal
+of a measured run, nowhere yet in a simulated one, which the same seed gives again. At the end the Parquet files are
+written, then ``run.json`` is replaced in one move, and the journal goes. Killed anywhere in between, what is there is
+read by ``read_run``. One program at a time writes it (``claim``).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from servewise.atomic import replace_whole
+from servewise.atomic import replace_whole, settle
 from servewise.errors import InputError
+from servewise.records.claim import Claim
 from servewise.records.columns import RequestColumns
 from servewise.records.journal import Journal
-from servewise.records.run_directory import (
-    HEADER,
-    PARTIAL,
-    REQUESTS,
-    STEPS,
-    RunRecord,
-    header_of,
-    refuse_occupied,
-)
+from servewise.records.placing import placed, unwritable
+from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_of
 from servewise.records.tables import requests_to_parquet, steps_to_parquet
 
 
 class OpenRun:
-    """The directory of a run under way. ``begin`` makes it, ``append`` keeps each row, ``finish`` closes it whole."""
+    """The directory of a run under way. ``begin`` makes it, ``append`` keeps each row, ``finish`` closes it whole.
 
-    def __init__(self, directory: Path, journal: Journal) -> None:
+    ``announce`` makes the one of a run that keeps its rows itself until the end.
+    """
+
+    def __init__(self, directory: Path, claim: Claim | None, journal: Journal | None) -> None:
         self.directory = directory
-        self._journal = journal
+        self._claim, self._journal = claim, journal
 
     @classmethod
-    def begin(cls, directory: Path, run: RunRecord) -> OpenRun:
+    def begin(cls, directory: Path, run: RunRecord, *, claimed: bool = False) -> OpenRun:
         """Make ``directory``, which must not exist or be empty, with the header of ``run`` (its rows are not read).
 
-        Raises InputError where it cannot be written, before any request was sent for it.
+        ``claimed``: the caller has made it and holds its claim; it may hold other files. Raises InputError where it
+        cannot be written, before any request was sent for it.
         """
-        refuse_occupied(directory)
+        claim = _headed(directory, _text(run, {}, PARTIAL), claimed=claimed)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            made = cls(directory, Journal(directory / PARTIAL))
-            replace_whole(directory / HEADER, _text(run, {}, partial=True))
+            made = cls(directory, claim, Journal(directory / PARTIAL))
+            settle(directory)
         except OSError as error:
+            if claim is not None:
+                claim.release()
             raise _unwritable(directory, error) from error
         return made
 
+    @classmethod
+    def announce(cls, directory: Path, run: RunRecord) -> OpenRun:
+        """Make ``directory`` for a run whose rows come at its end; ``append`` is not for it."""
+        return cls(directory, _headed(directory, _text(run, {}, NOWHERE), claimed=False), None)
+
     def append(self, requests: RequestColumns, row: int) -> None:
         """Keep row ``row`` of ``requests``; InputError where the disk takes no more."""
+        assert self._journal is not None, "an announced run has no journal"
         try:
             self._journal.append(requests, row)
         except OSError as error:
             raise _unwritable(self.directory, error) from error
 
-    def finish(self, run: RunRecord) -> None:
-        """Close the directory with the whole ``run``; where that fails, what was appended stays readable."""
-        self._journal.close()
+    def finish(self, run: RunRecord, beside: Mapping[str, bytes] | None = None) -> None:
+        """Close the directory with the whole ``run`` and the files ``beside`` it.
+
+        Where that fails, what was appended stays readable.
+        """
+        files = {REQUESTS: requests_to_parquet(run.requests)}
+        if run.steps is not None:
+            files[STEPS] = steps_to_parquet(run.steps)
+        files |= beside or {}
         try:
-            files = {REQUESTS: requests_to_parquet(run.requests)}
-            if run.steps is not None:
-                files[STEPS] = steps_to_parquet(run.steps)
             for name, data in files.items():
                 replace_whole(self.directory / name, data)
-            replace_whole(self.directory / HEADER, _text(run, files, partial=False))
-            self._journal.path.unlink()
+            replace_whole(self.directory / HEADER, _text(run, files, None))
+            if self._journal is not None:
+                self._journal.path.unlink()
         except OSError as error:
             raise _unwritable(self.directory, error) from error
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Leave the run as it is: partial."""
-        self._journal.close()
+        """Leave the run as it is; where it was not finished: partial."""
+        if self._journal is not None:
+            self._journal.close()
+        if self._claim is not None:
+            self._claim.release()
 
 
-def _text(run: RunRecord, files: dict[str, bytes], *, partial: bool) -> bytes:
-    header = header_of(run, files) | ({"partial": PARTIAL} if partial else {})
+def _headed(directory: Path, header: bytes, *, claimed: bool) -> Claim | None:
+    if not claimed:
+        return placed(directory, {HEADER: header})
+    try:
+        replace_whole(directory / HEADER, header)
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    return None
+
+
+def _text(run: RunRecord, files: Mapping[str, bytes], partial: str | None) -> bytes:
+    header = header_of(run, files) | ({} if partial is None else {"partial": partial})
     return (json.dumps(header, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _unwritable(directory: Path, error: OSError) -> InputError:
-    hint = "what ended before is kept in it" if (directory / PARTIAL).exists() else "another place for the run"
-    return InputError(f"the run cannot be written ({error.strerror or error})", where=str(directory), hint=hint)
+    kept = (directory / PARTIAL).exists()
+    return unwritable(directory, error, "what ended before is kept in it" if kept else "another place for the run")

@@ -1,16 +1,14 @@
 """The run directory: ``run.json``, ``requests.parquet`` and, where steps are known, ``steps.parquet``.
 
-It is written beside its place and moved there whole, so that a reader sees all of a run or nothing. ``run.json`` holds
-the length and SHA-256 of each Parquet file; they are compared before the file is parsed. A measured run is written as
-it goes (``open_run``): until its end, and for ever where it was killed, its rows are read from its journal.
+``run.json`` holds the length and SHA-256 of each other file; they are compared before the file is parsed. A run is
+written as it goes (``open_run``): until its end, and for ever where it was killed, ``run.json`` says that it is
+partial, and the rows of a measured one are read from its journal.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -19,8 +17,10 @@ from typing import Any
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.errors import InputError
+from servewise.records.claim import under_way
 from servewise.records.columns import RequestColumns, StepColumns
-from servewise.records.journal import read_journal
+from servewise.records.journal import Journalled, read_journal
+from servewise.records.placing import placed
 from servewise.records.tables import (
     requests_from_parquet,
     requests_to_parquet,
@@ -30,7 +30,9 @@ from servewise.records.tables import (
 
 SCHEMA = "servewise.run/1"
 HEADER, REQUESTS, STEPS = "run.json", "requests.parquet", "steps.parquet"
-PARTIAL = "requests.partial.jsonl"
+PARTIAL, NOWHERE = "requests.partial.jsonl", "nowhere"  # where the rows of a partial run are
+CUT_OFF = "partial-run"
+MOST_NAMED = 5  # damaged lines
 MAX_HEADER_BYTES = 2**24
 
 
@@ -57,22 +59,11 @@ class RunRecord:
 
 def write_run(directory: Path, run: RunRecord) -> None:
     """Write ``run`` as ``directory``, which must not exist or be empty; nothing is left behind if that fails."""
-    refuse_occupied(directory)
     files = {REQUESTS: requests_to_parquet(run.requests)}
     if run.steps is not None:
         files[STEPS] = steps_to_parquet(run.steps)
     header = json.dumps(header_of(run, files), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    part = directory.with_name(f".{directory.name}.{os.getpid()}.part")
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        part.mkdir()
-        for name, data in (files | {HEADER: header.encode()}).items():
-            (part / name).write_bytes(data)
-        part.replace(directory)
-    except OSError as error:
-        raise InputError(f"the run cannot be written ({error.strerror or error})", where=str(directory)) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    placed(directory, files | {HEADER: header.encode()}).release()
 
 
 def read_run(directory: Path) -> RunRecord:
@@ -103,21 +94,37 @@ def _requests(
     """The rows, and the caveat of a run that never came to its end."""
     if "partial" not in header:
         return requests_from_parquet(_verified(directory / REQUESTS, files), str(directory / REQUESTS)), ()
-    if header["partial"] != PARTIAL:
+    if header["partial"] not in (PARTIAL, NOWHERE):
         raise InputError(f"partial must be {PARTIAL!r}", where=str(directory / HEADER))
-    rows = read_journal(directory / PARTIAL)
-    message = f"the run was ended from outside: {len(rows):,} requests had ended by then, those under way are not known"
-    return rows, (Caveat("partial-run", message, "measure it again for the whole run"),)
+    journal = directory / PARTIAL
+    begun = header["partial"] == PARTIAL and journal.exists()  # killed between the header and the journal's making
+    found = read_journal(journal) if begun else Journalled()
+    return found.requests, _partial(directory, header, found)
 
 
-def refuse_occupied(directory: Path) -> None:
-    """InputError where ``directory`` holds something, or is none."""
-    try:
-        occupied = directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror or error})", where=str(directory)) from error
-    if occupied:
-        raise InputError("is there already and not empty", where=str(directory), hint="name a new run directory")
+def _partial(directory: Path, header: Mapping[str, Any], found: Journalled) -> tuple[Caveat, ...]:
+    """That the run is not whole, and what of it is not there."""
+    goes_on = under_way(directory)
+    state, then = ("goes on", "have ended so far") if goes_on else ("was ended from outside", "had ended by then")
+    if header["partial"] == NOWHERE:
+        message = f"the run {state}: its requests are kept when it ends"
+        return (Caveat(CUT_OFF, message, "run its command again: the seed gives the same requests"),)
+    torn = " and of one more the end of its line is lost" * found.torn
+    rest = "those under way are not known" + torn
+    cure = "wait for its end" if goes_on else "measure it again for the whole run (bench --resume)"
+    cut = Caveat(CUT_OFF, f"the run {state}: {len(found.requests):,} requests {then}, {rest}", cure)
+    return (cut, *_damage(directory, found))
+
+
+def _damage(directory: Path, found: Journalled) -> tuple[Caveat, ...]:
+    """The lines of a journal that are not what was written."""
+    if not found.damaged and not found.lost:
+        return ()
+    named = ", ".join(map(str, found.damaged[:MOST_NAMED])) + ", ..." * (len(found.damaged) > MOST_NAMED)
+    lines = f"lines {named} are not what was written" if found.damaged else "lines are missing"
+    lost = max(found.lost, len(found.damaged))
+    message = f"{directory / PARTIAL} is damaged: {lines}; at least {lost:,} requests that ended are left out"
+    return (Caveat("damaged-journal", message, "look at the disk, and measure again"),)
 
 
 def header_of(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
