@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import resource
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -14,13 +16,18 @@ from servewise.ask.serving import BATCH, POLICIES, WINDOW_S, describe
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
-from servewise.engine.checkpoint import load_checkpoint
+from servewise.engine.checkpoint import Tokenizer, load_checkpoint
+from servewise.engine.checkpoints.chat import ChatTemplate
+from servewise.engine.checkpoints.rendering import ConfinedTemplate
+from servewise.engine.checkpoints.tokenizer import TextTokenizer
 from servewise.engine.compiled.load import load_model
 from servewise.engine.config import DecoderConfig
 from servewise.engine.running.engine import Engine
 from servewise.engine.server.app import Api
 from servewise.engine.server.asked import Served
 from servewise.engine.server.driver import Driver
+from servewise.engine.server.keys import checked_key, keys_in
+from servewise.engine.server.limits import BODIES_BYTES, Limits, RequestLimits, body_bytes_for
 from servewise.engine.server.listening import HttpServer, address_of, bound, is_loopback
 from servewise.engine.server.meters import Meters
 from servewise.errors import InputError, UnknownName
@@ -33,6 +40,8 @@ SLOTS = 32  # of continuous batching; on a CPU more rows only share out the same
 BATCHED_TOKENS = 512
 BLOCK_TOKENS = 16
 MEMORY_SHARE = 0.25  # of the machine's, for KV, where it is not said
+SPARE_FILES = 64  # file descriptors for other things than connections
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +50,11 @@ class ServeOptions:
 
     ``blocks`` or ``kv_memory_bytes`` size the pool (neither: what all slots could fill, at most a quarter of the
     memory); ``context_tokens`` is the longest prompt and reply together, the model's own or less. ``host`` other than
-    loopback is seen from other machines; ``key`` is then wise. ``grace_s``: what requests have to end after a signal.
+    loopback is seen from other machines: then it takes a ``key``, a ``key_file`` (one key a line), or ``no_key``, which
+    says that something else keeps strangers out. ``grace_s``: what requests have to end after a signal. ``queued``
+    choices may wait beyond ``slots``, then the answer is 429. The others are limits of a request (None: the context's)
+    and of the connections (``engine.server.limits``); ``body_bytes`` None: what any prompt fits into. ``stuck_s``:
+    a step that takes longer makes ``/health`` 503.
     ``kernels``: ``torch``, ``compiled`` (bfloat16 on x86-64, built at first use), or ``auto``, these where they can be.
     """
 
@@ -64,8 +77,22 @@ class ServeOptions:
     port: int = 8000
     name: str | None = None
     key: str | None = None
+    key_file: str | None = None
+    no_key: bool = False
+    trust_remote_code: bool = False
     seed: int = 0
     grace_s: int = 30
+    queued: int = 256
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    choices: int = 256
+    connections: int = 1000
+    body_bytes: float | None = None
+    body_s: float = 60.0
+    head_s: float = 10.0
+    stalled_s: float = 30.0
+    unread_tokens: int = 4096
+    stuck_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +102,17 @@ class Service:
     server: HttpServer
     engine: Engine
     answer: Answer
+    template: ConfinedTemplate | None = None
 
     def run(self) -> None:
         """Serve until SIGTERM, Ctrl-C, or ``server.should_exit``."""
-        self.server.serve_until_stopped()
+        if self.template is not None:
+            self.template.start()
+        try:
+            self.server.serve_until_stopped()
+        finally:
+            if self.template is not None:
+                self.template.close()
 
 
 def service(model: str, options: ServeOptions) -> Service:
@@ -87,8 +121,10 @@ def service(model: str, options: ServeOptions) -> Service:
     Raises InputError for a model that is not here, a setting that makes no sense, a pool that holds no request, or an
     address that cannot be had.
     """
-    if options.key == "":
-        raise InputError("is empty", where="API key", hint="leave it out for no key")
+    if options.trust_remote_code:
+        hint = "leave --trust-remote-code out; models of known architectures need none"
+        raise InputError("code of a checkpoint is never run here", where="trust remote code", hint=hint)
+    keys = _keys(options)
     checkpoint = load_checkpoint(model)
     config = checkpoint.config
     policy = _policy(options)
@@ -99,11 +135,16 @@ def service(model: str, options: ServeOptions) -> Service:
         options.name or config.name,
         min(context, blocks * options.block_tokens),
         config.vocabulary,
-        checkpoint.tokenizer(),
+        tokenizer := checkpoint.tokenizer(),
         __version__,
+        _request_limits(options),
+        tokenizer.longest_token if isinstance(tokenizer, TextTokenizer) else None,
     )
+    limits, template = _limits(options, served.context_tokens), _confined(tokenizer)
+    grace_s = whole(options.grace_s, "grace", least=0, most=86_400)
     listener = bound(options.host, whole(options.port, "port", least=0, most=65_535))
     try:
+        _check_open(listener, options, keys)
         loaded = load_model(checkpoint, dtype=dtype, device=options.device, kernels=options.kernels)
         engine = Engine(
             loaded.model,
@@ -116,12 +157,68 @@ def service(model: str, options: ServeOptions) -> Service:
     except BaseException:
         listener.close()
         raise
-    meters = Meters(served.name, prefix_cache=engine.pool.hash_block_tokens is not None)
-    driver = Driver(engine, meters)
-    app = Api(driver, served, meters, options.key).application()
-    grace_s = whole(options.grace_s, "grace", least=0, most=86_400)
-    answer = _answer(served, engine, policy, options, machine, checkpoint.stored, loaded.kernels, listener)
-    return Service(HttpServer(app, driver, listener, grace_s=grace_s), engine, answer)
+    meters = Meters(
+        served.name,
+        prefix_cache=engine.pool.hash_block_tokens is not None,
+        blocks=blocks,
+        block_tokens=options.block_tokens,
+    )
+    driver = Driver(engine, meters, unread_tokens=limits.unread_tokens, stuck_s=options.stuck_s)
+    hosts = LOOPBACK_NAMES | {options.host.lower()} if is_loopback(listener) and not keys else None
+    api = Api(driver, served, meters, keys, places=policy.slots + limits.queued, limits=limits, hosts=hosts)
+    answer = _answer(served, engine, policy, options, machine, checkpoint.stored, loaded.kernels, listener, keys)
+    return Service(HttpServer(api, listener, grace_s=grace_s), engine, answer, template)
+
+
+def _keys(options: ServeOptions) -> tuple[str, ...]:
+    """The keys that clients may bring."""
+    if options.key is not None and options.key_file is not None:
+        raise InputError("is given twice, by itself and as a file", where="API key", hint="give one")
+    if options.key is not None:
+        return (checked_key(options.key, "API key"),)
+    return keys_in(Path(options.key_file)) if options.key_file is not None else ()
+
+
+def _check_open(listener: socket.socket, options: ServeOptions, keys: tuple[str, ...]) -> None:
+    """Refuse an address that other machines can reach, without a key, unless it is meant so."""
+    if not (is_loopback(listener) or keys or options.no_key):
+        hint = "--api-key-file FILE or SERVEWISE_API_KEY; --no-api-key if something else keeps strangers out"
+        raise InputError("other machines can reach it, and no API key is asked for", where=options.host, hint=hint)
+
+
+def _request_limits(options: ServeOptions) -> RequestLimits:
+    for value, what in ((options.prompt_tokens, "max prompt tokens"), (options.output_tokens, "max output tokens")):
+        if value is not None:
+            whole(value, what)
+    return RequestLimits(
+        prompt_tokens=options.prompt_tokens,
+        output_tokens=options.output_tokens,
+        choices=whole(options.choices, "max choices", most=65_536),
+    )
+
+
+def _limits(options: ServeOptions, context_tokens: int) -> Limits:
+    """The server's limits; no more connections than this process may open files."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES
+    body = int(options.body_bytes) if options.body_bytes is not None else body_bytes_for(context_tokens)
+    return Limits(
+        queued=whole(options.queued, "max queued", least=0),
+        connections=max(1, min(whole(options.connections, "max connections"), files)),
+        body_bytes=body,
+        bodies_bytes=max(BODIES_BYTES, 4 * body),
+        body_s=positive(options.body_s, "body timeout", most=86_400),
+        head_s=positive(options.head_s, "head timeout", most=86_400),
+        stalled_s=positive(options.stalled_s, "stall timeout", most=86_400),
+        unread_tokens=whole(options.unread_tokens, "unread tokens"),
+    )
+
+
+def _confined(tokenizer: Tokenizer) -> ConfinedTemplate | None:
+    """The tokenizer's template, rendered in a process of its own from now on."""
+    if not isinstance(tokenizer, TextTokenizer) or not isinstance(tokenizer.template, ChatTemplate):
+        return None
+    tokenizer.template = confined = ConfinedTemplate(tokenizer.template)
+    return confined
 
 
 def _policy(options: ServeOptions) -> Policy:
@@ -184,6 +281,7 @@ def _answer(
     stored: str,
     kernels: str,
     listener: socket.socket,
+    keys: tuple[str, ...],
 ) -> Answer:
     pool, config = engine.pool, engine.model.config
     each = block_bytes(config, pool.block_tokens, dtype_named(options.dtype))
@@ -209,15 +307,21 @@ def _answer(
             "max_context_tokens": served.context_tokens,
             "max_sequences": policy.slots,
             "max_batched_tokens": policy.max_batched_tokens if isinstance(policy, Continuous) else None,
-            "api_key": options.key is not None,
+            "api_key": bool(keys),
+            "max_queued": options.queued,
             "kernels": kernels,
         },
-        caveats=_caveats(served, config, policy, options, listener),
+        caveats=_caveats(served, config, policy, options, listener, keys),
     )
 
 
 def _caveats(
-    served: Served, config: DecoderConfig, policy: Policy, options: ServeOptions, listener: socket.socket
+    served: Served,
+    config: DecoderConfig,
+    policy: Policy,
+    options: ServeOptions,
+    listener: socket.socket,
+    keys: tuple[str, ...],
 ) -> tuple[Caveat, ...]:
     found = []
     if isinstance(policy, Static):
@@ -228,9 +332,9 @@ def _caveats(
             f"the KV pool holds {served.context_tokens} of the model's {config.max_context_tokens} tokens of context"
         )
         found.append(Caveat("pool-below-context", message, "--blocks or --kv-memory"))
-    if not is_loopback(listener) and options.key is None:
-        message = "other machines can reach this server, and no API key is asked for"
-        found.append(Caveat("open-to-the-network", message, "--api-key, or --host 127.0.0.1"))
+    if not is_loopback(listener) and not keys:
+        message = "OPEN TO THE NETWORK: other machines can reach this server, and no API key is asked for"
+        found.append(Caveat("open-to-the-network", message, "--api-key-file, or --host 127.0.0.1"))
     return tuple(found)
 
 
@@ -240,6 +344,7 @@ def lines(answer: Answer) -> list[str]:
     tokens_a_step = result["max_batched_tokens"]
     limits = [f"{result['max_sequences']} sequences at once", f"{result['max_context_tokens']} tokens of context"]
     limits += [f"{tokens_a_step} tokens a step"] if tokens_a_step else []
+    limits += [f"{result['max_queued']} may wait"]
     pool = f"{result['kv_blocks']} blocks of {result['kv_block_tokens']} = {result['kv_tokens']} tokens"
     said = [
         f"servewise: {result['model']} at {result['url']}/v1",

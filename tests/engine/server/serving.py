@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import openai
-from starlette.applications import Starlette
 
 from servewise.batching.policies import Continuous
 from servewise.engine.running.engine import Engine
 from servewise.engine.server.app import Api
 from servewise.engine.server.asked import Served
 from servewise.engine.server.driver import Driver
+from servewise.engine.server.limits import Limits
 from servewise.engine.server.listening import HttpServer, address_of, bound
 from servewise.engine.server.meters import Meters
 from servewise.engine.step import Model
@@ -59,19 +61,39 @@ def wait_until(true: object) -> None:
         time.sleep(0.005)
 
 
-def application(engine: Engine, served: Served, key: str | None) -> tuple[Starlette, Driver]:
-    """The application over ``engine``."""
+def api_of(
+    engine: Engine,
+    served: Served,
+    keys: tuple[str, ...],
+    limits: Limits,
+    *,
+    stuck_s: float = 600.0,
+    hosts: frozenset[str] | None = None,
+) -> Api:
+    """The API over ``engine``."""
     meters = Meters(served.name, prefix_cache=engine.pool.hash_block_tokens is not None)
-    driver = Driver(engine, meters)
-    return Api(driver, served, meters, key).application(), driver
+    driver = Driver(engine, meters, unread_tokens=limits.unread_tokens, stuck_s=stuck_s)
+    return Api(driver, served, meters, keys, places=engine.slots + limits.queued, limits=limits, hosts=hosts)
 
 
 @contextmanager
-def serving(engine: Engine, served: Served, *, key: str | None = KEY, grace_s: int = 5) -> Iterator[Running]:
-    """Serve for the time of the block."""
-    app, driver = application(engine, served, key)
+def serving(
+    engine: Engine,
+    served: Served,
+    *,
+    keys: tuple[str, ...] = (KEY,),
+    grace_s: int = 5,
+    limits: Limits | None = None,
+    send_buffer_bytes: int | None = None,
+    **how: Any,
+) -> Iterator[Running]:
+    """Serve for the time of the block; connections have the kernel's ``send_buffer_bytes``."""
+    api = api_of(engine, served, keys, limits or Limits(), **how)
+    driver = api.driver
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(app, driver, listener, grace_s=grace_s)
+    if send_buffer_bytes is not None:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    server = HttpServer(api, listener, grace_s=grace_s)
     thread = threading.Thread(target=server.serve_until_stopped, name="test-server")
     url = address_of(listener)
     thread.start()

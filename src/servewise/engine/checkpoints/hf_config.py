@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from servewise.engine.checkpoints.confined import confined
 from servewise.engine.checkpoints.rope import positive, rope_of_config
 from servewise.engine.config import DecoderConfig
 from servewise.errors import InputError, nearest_names
@@ -30,9 +31,19 @@ MISTRAL_WINDOW = 4096  # MistralConfig's default where sliding_window is absent;
 
 def config_of_folder(folder: Path) -> DecoderConfig:
     """The config of a checkpoint's folder, with the end tokens that its generation_config.json adds."""
-    config = read_object(folder / CONFIG)
-    generation = read_object(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    config = read_object(confined(folder, CONFIG))
+    _refuse_own_code(config, str(folder / CONFIG))
+    generation = read_object(confined(folder, GENERATION)) if (folder / GENERATION).is_file() else {}
     return parse_config(config, generation, name=folder.name, where=str(folder / CONFIG))
+
+
+def _refuse_own_code(config: Mapping[str, Any], where: str) -> None:
+    """Refuse a config that names a model class of its own (``auto_map``): what it would compute is not known here."""
+    own = config.get("auto_map")
+    classes = own if isinstance(own, Mapping) else {}
+    if any(str(name).startswith("AutoModel") for name in classes):
+        hint = "code of a checkpoint is never run; take one of a known architecture, or drop auto_map if it is one"
+        raise InputError("names code of its own for the model (auto_map)", where=where, hint=hint)
 
 
 def read_object(path: Path) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from servewise.engine.checkpoints.confined import confined
 from servewise.engine.checkpoints.gguf_file import GgufFile
 from servewise.engine.checkpoints.library import SMOLLM2, SMOLLM2_PACKAGE
 from servewise.engine.checkpoints.safetensors_folder import PICKLES, SafetensorsFolder, pickle_refused
@@ -34,7 +35,7 @@ def _open_folder(folder: Path) -> GgufFile | SafetensorsFolder:
     if (folder / "config.json").is_file() and (any(folder.glob("*.safetensors*")) or not files):
         return SafetensorsFolder(folder)
     if len(files) == 1:
-        return GgufFile(files[0], folder.name)
+        return GgufFile(confined(folder, files[0].name), folder.name)
     if files:
         raise InputError(f"holds {len(files)} GGUF files", where=str(folder), hint=f"give one, as {files[0]}")
     hint = "give a folder with config.json and safetensors, or a GGUF file"

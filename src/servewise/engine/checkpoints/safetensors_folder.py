@@ -16,6 +16,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from servewise.engine.checkpoints.confined import confined
 from servewise.engine.checkpoints.expected import HEAD, Shape, expected_weights
 from servewise.engine.checkpoints.hf_config import config_of_folder, read_object
 from servewise.engine.checkpoints.tokenizer import TextTokenizer
@@ -90,7 +91,7 @@ def _reason(error: BaseException) -> str:
 def _stored_weights(folder: Path) -> dict[str, StoredWeight]:
     """Every weight of the folder by the headers of its shards, held against the index where there is one."""
     index = _index(folder)
-    shards = sorted(set(index.values())) if index else [folder / SINGLE]
+    shards = sorted(set(index.values())) if index else [confined(folder, SINGLE)]
     if not index and not shards[0].is_file():
         raise _nothing_to_read(folder)
     found: dict[str, StoredWeight] = {}
@@ -110,13 +111,14 @@ def _index(folder: Path) -> dict[str, Path]:
     path = folder / INDEX
     if not path.is_file():
         return {}
-    shards = read_object(path).get("weight_map")
+    shards = read_object(confined(folder, INDEX)).get("weight_map")
     if not isinstance(shards, Mapping) or not shards:
         raise InputError("lacks the object weight_map", where=str(path), hint=FETCH)
     for name, shard in shards.items():
         if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(".safetensors"):
             raise InputError(f"puts {name[:120]!r} into {shard!r:.80}, which is no shard's name", where=str(path))
-    return {name: folder / shard for name, shard in shards.items()}
+    places = {shard: confined(folder, shard) for shard in set(shards.values())}
+    return {name: places[shard] for name, shard in shards.items()}
 
 
 def _header(shard: Path) -> dict[str, StoredWeight]:

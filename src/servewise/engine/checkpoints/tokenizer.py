@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import tokenizers
 
-from servewise.engine.checkpoints.chat import ChatTemplate
+from servewise.engine.checkpoints.chat import Message
 from servewise.engine.config import DecoderConfig
 from servewise.errors import InputError
+
+NORMALISED = 4  # a normaliser may join characters (NFC makes one of up to four)
+
+
+class Template(Protocol):
+    """A chat template: ``ChatTemplate``, or one that is rendered elsewhere."""
+
+    @property
+    def source(self) -> str:
+        """Its text."""
+        ...
+
+    def render(self, messages: Sequence[Message]) -> str:
+        """The conversation as text; raises InputError."""
+        ...
 
 
 class TextTokenizer:
@@ -20,11 +35,17 @@ class TextTokenizer:
     """
 
     def __init__(
-        self, backend: tokenizers.Tokenizer, template: ChatTemplate | None, special: Mapping[str, str], where: str
+        self, backend: tokenizers.Tokenizer, template: Template | None, special: Mapping[str, str], where: str
     ) -> None:
         backend.no_truncation()
         backend.no_padding()
         self.backend, self.template, self.special, self.where = backend, template, special, where
+
+    @property
+    def longest_token(self) -> int:
+        """The most characters of a text that one token can stand for."""
+        longest = max(map(len, self.backend.get_vocab(with_added_tokens=True)), default=1)
+        return longest * (1 if self.backend.normalizer is None else NORMALISED)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of ``text``, special tokens in it recognised, none added."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from servewise.engine.checkpoints.chat import ChatTemplate, chosen_template
+from servewise.engine.checkpoints.confined import confined
 from servewise.engine.checkpoints.hf_config import read_object
 from servewise.engine.checkpoints.tokenizer import TextTokenizer, backend_of_json, fitted
 from servewise.engine.config import DecoderConfig
@@ -25,8 +26,8 @@ def tokenizer_of_folder(folder: Path, config: DecoderConfig) -> TextTokenizer:
     if not path.is_file():
         cure = "write one with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         raise InputError(f"has no {TOKENIZER}, the only tokenizer file that is read", where=str(folder), hint=cure)
-    backend = backend_of_json(read_text(path, MOST_INDEX_BYTES), str(path))
-    beside = folder / SETTINGS
+    backend = backend_of_json(read_text(confined(folder, TOKENIZER), MOST_INDEX_BYTES), str(path))
+    beside = confined(folder, SETTINGS)
     settings: Mapping[str, Any] = read_object(beside) if beside.is_file() else {}
     special = {name: text for name in SPECIAL if (text := _token(settings.get(name))) is not None}
     return fitted(TextTokenizer(backend, _template(folder, settings, special), special, str(path)), config)
@@ -36,7 +37,9 @@ def _template(folder: Path, settings: Mapping[str, Any], special: Mapping[str, s
     """chat_template.jinja, else the template in tokenizer_config.json, as transformers has it."""
     own = folder / TEMPLATE
     if own.is_file():
-        return ChatTemplate(read_text(own, MOST_INDEX_BYTES), special, str(own))
+        source = chosen_template(read_text(confined(folder, TEMPLATE), MOST_INDEX_BYTES), str(own))
+        assert source is not None, "a text is chosen as it is"
+        return ChatTemplate(source, special, str(own))
     where = f"{folder / SETTINGS}: chat_template"
     source = chosen_template(settings.get("chat_template"), where)
     return None if source is None else ChatTemplate(source, special, where)

@@ -16,6 +16,7 @@ from servewise.engine.server.asked import Asked, Served
 from servewise.engine.server.dialect import Dialect
 from servewise.engine.server.driver import Accepted, Driver, Ended, Reply, Token
 from servewise.engine.server.fault import Fault, fault_of
+from servewise.engine.server.protocol import ABORT
 from servewise.engine.server.token_text import token_text
 from servewise.errors import InputError
 
@@ -70,6 +71,7 @@ class Answering:
             reply = await self._driver.submit(self._asked.wanted(), arrival_s)
         except InputError as error:
             raise fault_of(error) from None
+        reply.on_lost = scope.get("extensions", {}).get(ABORT)
         try:
             if self._asked.stream:
                 await self._stream(reply, send)

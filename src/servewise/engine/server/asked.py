@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from servewise.engine.checkpoint import Tokenizer
 from servewise.engine.sampling_settings import SamplingSettings
 from servewise.engine.server.fault import Fault, fault_of
 from servewise.engine.server.fields import Fields
+from servewise.engine.server.limits import RequestLimits
 from servewise.errors import InputError
 
-MOST_CHOICES = 256  # of one request: prompts x n
-MOST_STOPS, LONGEST_STOP = 16, 1024
 MOST_LOGPROBS = 20  # OpenAI's limit for chats, and vLLM's ``max_logprobs``
 COMPLETION_TOKENS = 16  # of a completion that does not say, in the OpenAI API and vLLM
 LARGEST = 1 << 63
@@ -23,7 +22,8 @@ LARGEST = 1 << 63
 class Served:
     """The model as the API shows it: its name, and the longest prompt and reply together [tokens].
 
-    ``version`` is the server's.
+    ``version`` is the server's, ``token_bytes`` the length of the longest token's text where it is known: a text of
+    more than ``context_tokens`` times that cannot fit, and is refused before it is cut into tokens.
     """
 
     name: str
@@ -31,6 +31,8 @@ class Served:
     vocabulary: int
     tokenizer: Tokenizer
     version: str = ""
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    token_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,11 @@ class Asked:
     stream: bool = False
     usage: bool = False
     running_usage: bool = False
+
+    @property
+    def choices(self) -> int:
+        """Prompts x n."""
+        return len(self.prompts) * self.n
 
     def wanted(self) -> list[tuple[tuple[int, ...], SamplingSettings]]:
         """Prompt and settings of each choice, in the order of the answer; a seed counts up over a prompt's choices."""
@@ -63,9 +70,10 @@ def asked_chat(body: Mapping[str, Any], served: Served) -> Asked:
     logprobs = (alternatives or 0) if fields.flag("logprobs") else None
     if alternatives is not None and logprobs is None:
         raise Fault("top_logprobs needs logprobs: true", param="top_logprobs", code="invalid_value")
-    how = _delivery(fields)
+    how = _delivery(fields, served.limits)
     settings = _settings(fields, served, logprobs)
     fields.refuse_rest()
+    _check_length("".join(each["content"] for each in messages), served, "messages")
     try:
         prompt = tuple(served.tokenizer.chat(messages))
     except InputError as error:
@@ -74,18 +82,26 @@ def asked_chat(body: Mapping[str, Any], served: Served) -> Asked:
     return Asked(prompts=(prompt,), settings=replace(settings, max_tokens=limit or longest), **how)
 
 
+def _check_length(text: str, served: Served, param: str) -> None:
+    """Refuse a text that is too long for the context whatever its tokens are: cutting it would take long."""
+    most = served.context_tokens * (served.token_bytes or len(text))
+    if len(text) > most:
+        message = f"this model's maximum context length is {served.context_tokens} tokens; the {param} cannot fit"
+        raise Fault(message, param=param, code="context_length_exceeded")
+
+
 def asked_completion(body: Mapping[str, Any], served: Served) -> Asked:
     """The request of ``/v1/completions``; raises Fault."""
     fields = Fields(body)
     _check_model(fields, served)
-    prompts = _prompts(fields.take("prompt"), served.tokenizer)
+    prompts = _prompts(fields.take("prompt"), served)
     limit = fields.whole("max_tokens", 1, LARGEST)
     logprobs = fields.whole("logprobs", 0, MOST_LOGPROBS)
-    how = _delivery(fields)
+    how = _delivery(fields, served.limits)
     settings = _settings(fields, served, logprobs)
     fields.refuse_rest()
-    if len(prompts) * how["n"] > MOST_CHOICES:
-        raise Fault(f"prompts x n must be {MOST_CHOICES} at most", param="n", code="invalid_value")
+    if len(prompts) * how["n"] > served.limits.choices:
+        raise Fault(f"prompts x n must be {served.limits.choices} at most", param="n", code="invalid_value")
     longest = min(_room(prompt, limit, served, "prompt") for prompt in prompts)
     return Asked(
         prompts=prompts, settings=replace(settings, max_tokens=limit or min(COMPLETION_TOKENS, longest)), **how
@@ -106,9 +122,9 @@ def check_name(name: str, served: Served) -> None:
         raise Fault(message, status=404, param="model", code="model_not_found")
 
 
-def _delivery(fields: Fields) -> dict[str, Any]:
+def _delivery(fields: Fields, limits: RequestLimits) -> dict[str, Any]:
     """``n``, and how the answer comes."""
-    n = fields.whole("n", 1, MOST_CHOICES)
+    n = fields.whole("n", 1, limits.choices)
     stream = fields.flag("stream")
     given = fields.take("stream_options")
     if given is None:
@@ -136,8 +152,8 @@ def _settings(fields: Fields, served: Served, logprobs: int | None) -> SamplingS
             presence_penalty=fields.number("presence_penalty", 0.0),
             frequency_penalty=fields.number("frequency_penalty", 0.0),
             repetition_penalty=fields.number("repetition_penalty", 1.0),
-            seed=fields.whole("seed", -LARGEST, LARGEST - MOST_CHOICES),
-            stop=_stops(fields),
+            seed=fields.whole("seed", -LARGEST, LARGEST - served.limits.choices),
+            stop=_stops(fields, served.limits),
             logprobs=logprobs,
             ignore_end=fields.flag("ignore_eos"),
         )
@@ -145,15 +161,16 @@ def _settings(fields: Fields, served: Served, logprobs: int | None) -> SamplingS
         raise Fault(str(error), param=error.what.split()[0], code="invalid_value") from None
 
 
-def _stops(fields: Fields) -> tuple[str, ...]:
+def _stops(fields: Fields, limits: RequestLimits) -> tuple[str, ...]:
     given = fields.take("stop")
     if given is None:
         return ()
     stops = [given] if isinstance(given, str) else given
     if not isinstance(stops, list) or not all(isinstance(each, str) and each for each in stops):
         raise fields.wrong("stop", "must be a string or a list of strings, none empty", given)
-    if len(stops) > MOST_STOPS or max(map(len, stops), default=0) > LONGEST_STOP:
-        raise fields.wrong("stop", f"must be {MOST_STOPS} strings of {LONGEST_STOP} characters at most", given)
+    if len(stops) > limits.stops or max(map(len, stops), default=0) > limits.stop_characters:
+        what = f"must be {limits.stops} strings of {limits.stop_characters} characters at most"
+        raise fields.wrong("stop", what, given)
     return tuple(stops)
 
 
@@ -191,23 +208,25 @@ def _content(fields: Fields) -> str:
     return "\n".join(texts)
 
 
-def _prompts(given: Any, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+def _prompts(given: Any, served: Served) -> tuple[tuple[int, ...], ...]:
     """A text, token ids, or a list of either."""
+    most = served.limits.choices
     match given:
         case str():
-            return (_encoded(given, tokenizer),)
+            return (_encoded(given, served),)
         case [first, *_] if _is_token(first):
             return (_tokens(given),)
-        case [_, *_] if len(given) > MOST_CHOICES:
-            raise Fault(f"a request may hold {MOST_CHOICES} prompts at most", param="prompt", code="invalid_value")
+        case [_, *_] if len(given) > most:
+            raise Fault(f"a request may hold {most} prompts at most", param="prompt", code="invalid_value")
         case [_, *_]:
-            return tuple(_encoded(each, tokenizer) if isinstance(each, str) else _tokens(each) for each in given)
+            return tuple(_encoded(each, served) if isinstance(each, str) else _tokens(each) for each in given)
     raise Fault("prompt must be a text, token ids, or a list of either", param="prompt", code="invalid_value")
 
 
-def _encoded(text: str, tokenizer: Tokenizer) -> tuple[int, ...]:
+def _encoded(text: str, served: Served) -> tuple[int, ...]:
+    _check_length(text, served, "prompt")
     try:
-        return tuple(tokenizer.prompt(text))
+        return tuple(served.tokenizer.prompt(text))
     except InputError as error:
         raise fault_of(error, "prompt") from None
 
@@ -224,6 +243,7 @@ def _is_token(value: Any) -> bool:
 
 def _room(prompt: Sequence[int], limit: int | None, served: Served, param: str) -> int:
     """Tokens that the context leaves for the reply; raises Fault where that is none, or less than asked for."""
+    _check_limits(prompt, limit, served.limits, param)
     longest = served.context_tokens
     left = longest - len(prompt)
     if left < 1 or (limit is not None and limit > left):
@@ -233,4 +253,14 @@ def _room(prompt: Sequence[int], limit: int | None, served: Served, param: str) 
             f"{wish}; shorten the {param} or lower max_tokens"
         )
         raise Fault(message, param=param if left < 1 else "max_tokens", code="context_length_exceeded")
-    return left
+    return min(left, served.limits.output_tokens or left)
+
+
+def _check_limits(prompt: Sequence[int], limit: int | None, limits: RequestLimits, param: str) -> None:
+    """Raise Fault where the operator allows less than the context would."""
+    if len(prompt) > (limits.prompt_tokens or len(prompt)):
+        message = f"the {param} has {len(prompt)} tokens, and this server takes {limits.prompt_tokens}"
+        raise Fault(message, param=param, code="context_length_exceeded")
+    if limit is not None and limit > (limits.output_tokens or limit):
+        message = f"max_tokens is {limit}, and this server gives {limits.output_tokens}"
+        raise Fault(message, param="max_tokens", code="invalid_value")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from time import monotonic
 
 from servewise.engine.running.engine import Engine, StepOutcome
 from servewise.engine.running.generation import Emitted, Generation
@@ -25,6 +26,9 @@ from servewise.records.columns import COMPLETED
 
 LONGEST_WAIT_S = 3600.0
 KEPT_STEPS = 100_000  # records are begun anew after so many: a server runs for days
+STUCK_S = 600.0  # a step that takes longer does not come back: the slowest, a long prompt on a CPU, takes a minute
+UNREAD_TOKENS = 4096
+TOO_SLOW = "the client reads too slowly: it is too far behind its reply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +67,46 @@ Event = Accepted | Refused | Token | Ended
 
 
 class Reply:
-    """A request's choices, from the handler's side: its events. ``serials`` belong to the engine's thread."""
+    """A request's choices, from the handler's side: its events. ``serials`` belong to the engine's thread.
 
-    def __init__(self, choices: int) -> None:
+    Of ``most`` events that nobody has taken the reply is ``lost``: they are dropped, and ``on_lost`` is called.
+    """
+
+    def __init__(self, choices: int, most: int = UNREAD_TOKENS) -> None:
         self.choices = choices
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.serials: list[int] = []
+        self.lost = False
+        self.on_lost: Callable[[], None] | None = None
+        self._most = max(most, choices)
+
+    def deliver(self, event: Event) -> None:
+        """Put an event, on the event loop."""
+        if self.lost:
+            return
+        if self.events.qsize() < self._most or isinstance(event, Ended):
+            self.events.put_nowait(event)
+            return
+        self.lost = True
+        while not self.events.empty():
+            self.events.get_nowait()
+        self.events.put_nowait(Ended(0, TOO_SLOW))
+        if self.on_lost is not None:
+            self.on_lost()
 
 
 class Driver:
-    """Steps ``engine`` in a thread of its own from ``start`` to ``stop``."""
+    """Steps ``engine`` in a thread of its own from ``start`` to ``stop``.
 
-    def __init__(self, engine: Engine, meters: Meters) -> None:
+    ``unread_tokens``: what a reply's reader may be behind. ``stuck_s``: a step that takes longer is taken for stuck.
+    """
+
+    def __init__(
+        self, engine: Engine, meters: Meters, *, unread_tokens: int = UNREAD_TOKENS, stuck_s: float = STUCK_S
+    ) -> None:
         self._engine, self._meters = engine, meters
+        self._unread_tokens, self._stuck_s = unread_tokens, stuck_s
+        self._busy_since = inf  # when the turn that runs began [monotonic s]
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._told: list[tuple[Reply, Event]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,7 +120,17 @@ class Driver:
     @property
     def alive(self) -> bool:
         """Whether the engine steps."""
-        return self._thread.is_alive() and not self._broken
+        return not self.trouble
+
+    @property
+    def trouble(self) -> str:
+        """Why the engine does not step; empty: it does, or there is nothing to do."""
+        if self._broken:
+            return self._broken
+        if not self._thread.is_alive():
+            return "the engine's thread does not run"
+        busy_s = monotonic() - self._busy_since
+        return f"a step has run for {busy_s:.0f} s" if busy_s > self._stuck_s else ""
 
     @property
     def now_s(self) -> float:
@@ -105,17 +146,21 @@ class Driver:
         """No more requests will come: policies that wait for a full batch need not."""
         self._inbox.put(self._engine.close)
 
+    def abandon(self) -> None:
+        """Every request that still waits or runs ends as failed."""
+        self._inbox.put(partial(self._abandon, self._reason))
+
     async def stop(self) -> None:
-        """End what still runs, and the thread after its step."""
+        """End what still runs, and the thread after its step; one that is stuck is left to the process's end."""
         self._inbox.put(self._end_work)
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, None if self.alive else 1.0)
 
     async def submit(self, wanted: Sequence[tuple[Sequence[int], SamplingSettings]], arrival_s: float) -> Reply:
         """Queue a request's choices, all or none; raises InputError where one can never run.
 
         The caller must ``cancel`` the reply unless it has seen all its choices end.
         """
-        reply = Reply(len(wanted))
+        reply = Reply(len(wanted), self._unread_tokens)
         self._inbox.put(partial(self._submit, reply, wanted, arrival_s))
         try:
             first = await reply.events.get()
@@ -134,6 +179,7 @@ class Driver:
 
     def _run(self) -> None:
         while self._working:
+            self._busy_since = monotonic()
             try:
                 self._turn()
             except Exception as error:
@@ -166,6 +212,7 @@ class Driver:
         """Carry out the commands that are there, after waiting for the first for up to ``wait_s``."""
         try:
             if wait_s > 0:
+                self._busy_since = inf
                 self._inbox.get(timeout=None if wait_s == inf else min(wait_s, LONGEST_WAIT_S))()
             while True:
                 self._inbox.get_nowait()()
@@ -189,7 +236,9 @@ class Driver:
             return StepOutcome(None) if self._engine.idle else self._step()
         self._failures = 0
         if outcome.batch is not None:
-            self._meters.stepped(len(outcome.batch.preempted))
+            batch = outcome.batch
+            tokens = batch.decodes + sum(chunk.new_tokens for chunk in batch.chunks)
+            self._meters.stepped(len(batch.preempted), tokens)
         if len(self._engine.steps) > KEPT_STEPS:
             self._engine.new_records()
         return outcome
@@ -254,4 +303,4 @@ def _line(error: Exception) -> str:
 
 def _deliver(told: Sequence[tuple[Reply, Event]]) -> None:
     for reply, event in told:
-        reply.events.put_nowait(event)
+        reply.deliver(event)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import signal
 import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
+from math import inf
 from types import FrameType
 
 import uvicorn
-from starlette.applications import Starlette
 
-from servewise.engine.server.driver import Driver
+from servewise.engine.server.app import Api
+from servewise.engine.server.protocol import GuardedProtocol
 from servewise.errors import InputError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-KEEP_ALIVE_S = 65  # past the 60 s after which most clients and proxies close an idle connection themselves
+LAST_WORDS_S = 1.0  # for replies to say that they failed, when the grace is over
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -46,33 +49,59 @@ def is_loopback(listener: socket.socket) -> bool:
 class HttpServer(uvicorn.Server):
     """uvicorn over one socket. The first signal stops it gracefully, a second one at once; it returns either way.
 
-    Graceful: no new requests are taken, those that run have ``grace_s`` seconds, then they end as failed.
+    Graceful: it still listens, says that it is not ready and takes no new requests; those that run have ``grace_s``
+    seconds, then they end as failed. It returns when the last one has ended.
     """
 
-    def __init__(self, app: Starlette, driver: Driver, listener: socket.socket, *, grace_s: int = 30) -> None:
-        self._driver, self.listener = driver, listener
+    def __init__(self, api: Api, listener: socket.socket, *, grace_s: int = 30) -> None:
+        self._api, self.listener, self._grace_s = api, listener, grace_s
+        self._until = inf  # when the grace is over [monotonic s]
         super().__init__(
             uvicorn.Config(
-                app,
-                http="h11",
+                api.application(),
+                http=partial(GuardedProtocol, api.limits, api.watched),  # type: ignore[arg-type] # any maker will do
                 ws="none",
                 loop="asyncio",
                 lifespan="on",
-                log_level="warning",
+                log_level="error",
                 access_log=False,
                 server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_keep_alive=round(api.limits.idle_s),
                 timeout_graceful_shutdown=grace_s,
+                h11_max_incomplete_event_size=api.limits.header_bytes,
             )
         )
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it takes no more requests."""
+        return self._until < inf
+
     def serve_until_stopped(self) -> None:
-        """Serve; returns after a signal, or after ``should_exit`` is set."""
+        """Serve; returns after a signal, or after ``stop``, or after ``should_exit`` is set."""
         self.run([self.listener])
 
+    def stop(self) -> None:
+        """Stop gracefully; from any thread, or a signal's handler."""
+        self._until = min(self._until, time.monotonic() + self._grace_s)
+        self._api.door.close()
+
+    async def on_tick(self, counter: int) -> bool:
+        """uvicorn asks every 0.1 s whether to end."""
+        if self.stopping and not self.should_exit:
+            self._api.driver.drain()
+            over = time.monotonic() >= self._until
+            if over:
+                self._api.driver.abandon()
+            self.should_exit = over or not self.server_state.tasks
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop: what waits for company to fill a batch need not wait any more."""
-        self._driver.drain()
+        """End: what waits for company to fill a batch need not wait any more."""
+        self.stop()
+        self._api.driver.drain()
+        left_s = max(self._until - time.monotonic(), LAST_WORDS_S)
+        self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment] # it takes any seconds
         await super().shutdown(sockets)
 
     @contextmanager
@@ -90,5 +119,5 @@ class HttpServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """A signal: the second one does not wait."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        self.force_exit = self.should_exit = self.stopping or self.should_exit
+        self.stop()
