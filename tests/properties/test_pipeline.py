@@ -6,6 +6,7 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import presets
 from tests.properties.test_step_skipping import (
     LinesEstimator,
     close,
@@ -56,7 +57,7 @@ NAMES = (
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None)
 @given(request_lists(), policies, estimators, pools, st.none() | st.just(1))
 def test_one_stage_is_a_replica(
     requests: list[Request], policy: Policy, estimator: LinesEstimator, blocks: int | None, jump: int | None
@@ -82,7 +83,7 @@ def test_one_stage_is_a_replica(
         assert list(getattr(plain.steps, name)) == list(getattr(through.steps, name))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None)
 @given(request_lists(), policies, pipelines, pools)
 def test_jumps_equal_single_steps(
     requests: list[Request], policy: Policy, pipeline: Pipeline, blocks: int | None
@@ -96,7 +97,7 @@ def test_jumps_equal_single_steps(
     assert all(math.isclose(a, b, rel_tol=1e-9) for a, b in zip(one.busy_s, other.busy_s, strict=True))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None)
 @given(request_lists(), policies, pipelines, pools)
 def test_interruptions_change_nothing(
     requests: list[Request], policy: Policy, pipeline: Pipeline, blocks: int | None
@@ -109,8 +110,8 @@ def test_interruptions_change_nothing(
     assert_same_requests(known, cut)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(request_lists(), continuous, pipelines, st.integers(14, 24), st.integers(1, 6))
+@settings(max_examples=120, deadline=None)
+@given(request_lists(), continuous | presets, pipelines, st.integers(14, 24), st.integers(1, 6))
 def test_nothing_is_lost(
     requests: list[Request], policy: Policy, pipeline: Pipeline, blocks: int, clients: int
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.simulate.pipelined.made import Straight, hop, run_of
 
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, Sglang
 from servewise.simulate.arrivals import ClosedArrivals
 from servewise.simulate.timed import TimedSequence
 from servewise.steptime.pipeline import Pipeline
@@ -114,6 +114,24 @@ def test_lanes_share_the_pool() -> None:
 
     assert list(run.requests.status) == [0, 0]
     assert replica.batcher.pool.available == 20  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_prompts_that_hold_each_others_blocks_give_way(stages: int) -> None:
+    """Prompts in parts, each in its own lane, that fit the pool alone but not together: the first to come goes on.
+
+    150 tokens are 10 blocks of 15; each is let in beside the first parts of the others, and none could take its last.
+    """
+    requests = [Request(serial, 0.0, 150, 22) for serial in range(2 * stages)]
+    policy = Sglang(max_running_requests=2 * stages, chunked_prefill_size=32, disable_radix_cache=True)
+    run, replica = run_of(requests, policy, equal_stages(stages), blocks=15)
+
+    assert list(run.requests.status) == [0] * len(requests)
+    assert run.requests.id[0] == 0
+    assert sum(run.requests.preemptions) > 0
+    assert replica.batcher.pool.available == 15  # type: ignore[attr-defined]
+    for row in range(len(run.requests)):
+        assert run.requests.end_s[row] >= run.requests.preempted_s[row] + run.requests.prefill_s[row]
 
 
 def test_a_server_that_dies_leaves_the_whole_steps() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 
 from servewise.batching.admission.rule import AdmissionRule
@@ -22,6 +22,13 @@ Preempted = tuple[Sequence, ...]
 # What a step holds beside the decoding sequences: prompt chunks, who was admitted, who went back. A plain tuple: one is
 # made for every step.
 Planned = tuple[list[Chunk], list[Sequence], Preempted]
+
+
+class HeldElsewhere(Exception):
+    """Another batcher on the same pool holds the blocks that the last running sequence needs; the others went back.
+
+    Alone on its pool a batcher never says so: whom it lets in fits it.
+    """
 
 
 class ContinuousBatcher:
@@ -66,6 +73,11 @@ class ContinuousBatcher:
     def waiting_count(self) -> int:
         """Sequences that wait."""
         return len(self._waiting) + len(self._coming)
+
+    @property
+    def running(self) -> Mapping[int, Sequence]:
+        """Who was admitted and is not released, by serial, the eldest admission first."""
+        return self._running
 
     @property
     def moves_kv(self) -> bool:
@@ -238,7 +250,9 @@ class ContinuousBatcher:
         return out
 
     def _relief(self) -> Preempted:
-        """One more goes back, for its blocks."""
+        """One more goes back, for its blocks; the last one that runs stays."""
+        if len(self._running) == 1:
+            raise HeldElsewhere
         return (self._send_back(),)
 
     def _send_back(self) -> Sequence:
@@ -249,6 +263,10 @@ class ContinuousBatcher:
         self._moved_tokens += self._way_back.leave(victim, whole=whole)
         self._waiting.give_back(victim)
         return victim
+
+    def give_way(self) -> Sequence:
+        """One that runs goes back, for the sake of another batcher on the same pool; somebody must run."""
+        return self._send_back()
 
     def _admit(self, most_new: int, spare: int) -> Sequence | None:
         """The next waiting sequence with its blocks, ``spare`` blocks left; None: it must wait on.

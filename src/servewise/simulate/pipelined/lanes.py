@@ -17,13 +17,15 @@ waits for its lane's decoding sequences, unless there are none. Long prompts und
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import cast
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.decodegroup import DecodeGroup
+from servewise.batching.filling.batcher import ContinuousBatcher, HeldElsewhere
 from servewise.batching.policies import Dynamic, Policy, Static
 from servewise.batching.sequence import Sequence
 
@@ -31,7 +33,7 @@ from servewise.batching.sequence import Sequence
 BUDGETS = ("max_batched_tokens", "max_num_batched_tokens", "max_num_tokens", "chunked_prefill_size")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Lane:
     """One batcher: the batch that it has in flight, the sequences that it ``held``, the blocks put by for its step."""
 
@@ -39,6 +41,15 @@ class Lane:
     flying: Batch | None = None
     held: int = 0
     put_by: int = 0
+
+    @property
+    def running(self) -> Mapping[int, Sequence]:
+        """Who runs, by serial, where sequences come and go; batches that are released whole hold all they will need."""
+        return self.batcher.running if isinstance(self.batcher, ContinuousBatcher) else {}
+
+    def give_way(self) -> Sequence:
+        """One that runs goes back."""
+        return cast("ContinuousBatcher", self.batcher).give_way()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +76,10 @@ class Lanes:
     """A Batcher that may plan again while earlier batches are in flight, up to ``count`` of them.
 
     ``made`` makes a batcher on the pool that all share. The blocks that a batch in flight will take are put by, so that
-    no other lane takes them. A lane's youngest sequence is preempted for its own lane's sake; the last one of a lane
-    gives way to the other lanes.
+    no other lane takes them. A lane's youngest sequence is preempted for its own lane's sake; the last one stands until
+    the other lanes have left it blocks, and nobody new comes to a lane meanwhile. Where all lanes are on the ground and
+    none can go on, those of the other lanes give way, the latest first, until the lane of the first to come has a step;
+    it takes that before anyone comes back, so that there is no livelock.
     """
 
     def __init__(self, made: Callable[[BlockPool], Batcher], pool: BlockPool, share: Share, count: int) -> None:
@@ -78,6 +91,7 @@ class Lanes:
         self._next = 0  # the lane whose turn it is
         self._last = self._lanes[0]
         self.flying = 0
+        self._standing: list[Lane] = []  # on the ground, with sequences that run but find no blocks
         self.lost: list[Sequence] = []  # preempted by a lane that then had no batch to tell of it
 
     @property
@@ -127,27 +141,48 @@ class Lanes:
 
     def plan(self, now_s: float) -> Batch | None:
         """The next batch of the first lane in turn that has one; None: no lane on the ground has work."""
+        for lane in tuple(self._standing):
+            if (batch := self._planned(lane, now_s)) is not None:
+                return batch
         for _ in range(len(self._lanes)):
             lane = self._lanes[self._next]
             self._next = (self._next + 1) % len(self._lanes)
             if lane.flying is None and (batch := self._planned(lane, now_s)) is not None:
                 return batch
-        return None
+        return None if self.flying else self._unstuck(now_s)
+
+    def _unstuck(self, now_s: float) -> Batch | None:
+        """A step of the lane that runs the first to come, for which the other lanes' sequences give way."""
+        holding = [lane for lane in self._lanes if lane.running]
+        if not holding:
+            return None
+        spared = min(holding, key=lambda lane: min(lane.running))
+        while (batch := self._planned(spared, now_s)) is None and spared.running:
+            others = [lane for lane in holding if lane is not spared and lane.running]
+            if not others:
+                return None
+            self.lost.append(max(others, key=lambda lane: max(lane.running)).give_way())
+        return batch
 
     def _planned(self, lane: Lane, now_s: float) -> Batch | None:
-        if self._waiting:
+        if self._waiting and not self._standing:
             self._feed(lane, now_s)
-        group = lane.batcher.group
-        short = group.grows and group.blocks_for_next() > self.pool.available
-        members = [each for each in lane.batcher.unreleased() if each.join] if short else []
-        lane.flying = batch = lane.batcher.plan(now_s)
+        ran = tuple(lane.running.values())
+        try:
+            lane.flying = batch = lane.batcher.plan(now_s)
+        except HeldElsewhere:
+            batch = None
+        if lane in self._standing:
+            self._standing.remove(lane)
         if batch is None:
-            self.lost += [each for each in members if not each.join]
+            self.lost += [each for each in ran if each.serial not in lane.running]
+            if lane.running:
+                self._standing.append(lane)
             return None
         self._last = lane
         self.flying += 1
         if len(self._lanes) > 1:
-            lane.put_by = self._blocks_for(batch, group)
+            lane.put_by = self._blocks_for(batch, lane.batcher.group)
             self.pool.take(lane.put_by)
         return batch
 

@@ -79,10 +79,12 @@ class PipelinedReplica(Replica):
 
     def begin(self, limit_s: float = inf) -> bool:
         """Begin all that can begin now; ``due_s`` is the next event. False: there is nothing to run."""
-        while self._room() and (batch := self._plan(self.now_s)) is not None:
-            self._launch(batch, limit_s)
-        if self._gave_way() and not self._flights:
-            return self.begin(limit_s)
+        while self._room():
+            batch, gave_way = self._plan(self.now_s), self._gave_way()
+            if batch is not None:
+                self._launch(batch, limit_s)
+            elif self._flights or not gave_way:
+                break
         self.due_s = self._next_event_s(limit_s)
         return self.due_s < inf
 
@@ -132,7 +134,7 @@ class PipelinedReplica(Replica):
         return len(self.busy_s) == 1
 
     def _gave_way(self) -> bool:
-        """Whether a lane's last sequence was preempted, so that no batch told of it."""
+        """Whether a sequence went back of which no batch tells."""
         lost, self._lanes.lost = self._lanes.lost, []
         for sequence in lost:
             leave(cast("TimedSequence", sequence), self.now_s)
