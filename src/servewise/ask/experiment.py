@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf, nextafter
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from servewise.ask import replicates
-from servewise.ask.run import keep_run
+from servewise.ask.run import KeptRun, planned
 from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.batching.speculative.tally import Tally
 from servewise.conditions import Conditions
@@ -20,12 +21,11 @@ from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
 from servewise.plan.workers import Workers, worthwhile
-from servewise.records.placing import refuse_occupied
-from servewise.simulate.run import Run
 from servewise.simulate.settled import since
 from servewise.workload.conversations import Conversations
 from servewise.workload.sessions import SessionArrivals
 
+COMMAND = "servewise simulate"
 BACKLOG = 20_000  # requests at most
 NOMINAL, SLOW, FAST = range(3)
 Progress = Callable[[int, int], None]
@@ -71,12 +71,11 @@ def run(
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
-    for which, rate in rows:
-        if experiment.run_dir is not None:
-            refuse_occupied(_folder(experiment, which, rate))
+    folders = [] if experiment.run_dir is None else [_folder(experiment, *row) for row in rows]
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
-    with Workers(experiment, worthwhile(processes, simulated)) as workers:
+    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
+    with keeping, Workers(experiment, worthwhile(processes, simulated)) as workers:
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []
         for summary in workers.each(_replicate, tasks):
@@ -118,11 +117,12 @@ def _replicate(experiment: Experiment, task: Task) -> Row:
     server = experiment.clocks[which][clock]
     tally = None if server.speculation is None else Tally()
     source, door = source_of(experiment.workload, rate, experiment.seed + seed, experiment.longest)
-    run = server.run(source, seed=experiment.seed + seed, tally=tally)
-    if isinstance(source, SessionArrivals):
-        run = since(run, source.settle_s)
-    if experiment.run_dir is not None and (clock, seed) == (NOMINAL, 0):
-        _keep(experiment, run, which, rate)
+    with _kept(experiment, task) as kept:
+        run = server.run(source, seed=experiment.seed + seed, tally=tally)
+        if isinstance(source, SessionArrivals):
+            run = since(run, source.settle_s)
+        if kept is not None:
+            kept.finish(run)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
     return Row(replace(summary, rejected=summary.rejected + door.refused), trend(run.requests), tally)
 
@@ -140,15 +140,16 @@ def _folder(experiment: Experiment, which: int, rate: float) -> Path:
     return experiment.run_dir / f"{name}-{rate:g}" if experiment.several else experiment.run_dir
 
 
-def _keep(experiment: Experiment, run: Run, which: int, rate: float) -> None:
+def _kept(experiment: Experiment, task: Task) -> KeptRun | AbstractContextManager[None]:
     """The first replicate of a row is kept."""
-    policy = experiment.clocks[which][NOMINAL].policy
-    keep_run(
+    which, rate, *replicate = task
+    if experiment.run_dir is None or replicate != [NOMINAL, 0]:
+        return nullcontext()
+    return KeptRun(
         _folder(experiment, which, rate),
-        run,
         experiment.conditions,
-        policy=policy.name,
+        policy=experiment.clocks[which][NOMINAL].policy.name,
         rate_per_s=rate,
         seed=experiment.seed,
-        command="servewise simulate",
+        command=COMMAND,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from servewise.ask import replicates
 from servewise.ask.experiment import NOMINAL, Replicate
 from servewise.ask.fleet_layout import Behaviour, Layout, run_layout
-from servewise.ask.run import keep_run
+from servewise.ask.run import KeptRun, planned
 from servewise.ask.serving import Load, source_of
 from servewise.conditions import Conditions
 from servewise.metrics.latency import ints
@@ -22,7 +23,6 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.workers import Workers, worthwhile
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
-from servewise.records.placing import refuse_occupied
 from servewise.records.selection import steps_by_replica
 from servewise.simulate.disaggregated.transfers import Moved
 from servewise.simulate.fleet.fleet import FleetRun
@@ -32,6 +32,7 @@ from servewise.simulate.run import Run
 from servewise.simulate.settled import since
 from servewise.workload.sessions import SessionArrivals
 
+COMMAND = "servewise fleet"
 Progress = Callable[[int, int], None]
 Task = tuple[int, float, int, int]  # which layout, the rate, the replicate
 MOST_HEADS = 400  # changes of the number of replicas that an answer keeps
@@ -104,10 +105,10 @@ def run(
     rows = [(which, rate) for which in range(len(experiment.layouts)) for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     done: list[Outcome] = []
-    if experiment.run_dir is not None:
-        for which, rate in rows:
-            refuse_occupied(_folder(experiment, experiment.layouts[which], rate))
-    with Workers(experiment, worthwhile(processes, experiment.requests * len(tasks))) as workers:
+    layouts, kept = experiment.layouts, experiment.run_dir is not None
+    folders = [_folder(experiment, layouts[which], rate) for which, rate in rows] if kept else []
+    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
+    with keeping, Workers(experiment, worthwhile(processes, experiment.requests * len(tasks))) as workers:
         for outcome in workers.each(_replicate, tasks):
             done.append(outcome)
             if progress is not None:
@@ -128,10 +129,11 @@ def _replicate(experiment: FleetExperiment, task: Task) -> Outcome:
     layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
     source, door = source_of(experiment.workload, rate, seed, experiment.longest)
     settle_s = source.settle_s if isinstance(source, SessionArrivals) else 0.0
-    fleet, moved = run_layout(layout, kinds, source, experiment.how.later(settle_s), seed)
-    settled = since(Run(fleet.requests, fleet.steps, max(fleet.slots)), settle_s)
-    if experiment.run_dir is not None and (clock, offset) == (NOMINAL, 0):
-        _keep(experiment, settled, layout, rate)
+    with _kept(experiment, task) as kept:
+        fleet, moved = run_layout(layout, kinds, source, experiment.how.later(settle_s), seed)
+        settled = since(Run(fleet.requests, fleet.steps, max(fleet.slots)), settle_s)
+        if kept is not None:
+            kept.finish(settled)
     shares = shares_of(settled.requests, settled.steps, fleet, settle_s)
     summary = _used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.slo), shares)
     return Outcome(
@@ -218,15 +220,17 @@ def _folder(experiment: FleetExperiment, layout: Layout, rate: float) -> Path:
     return experiment.run_dir / name if experiment.several else experiment.run_dir
 
 
-def _keep(experiment: FleetExperiment, run: Run, layout: Layout, rate: float) -> None:
+def _kept(experiment: FleetExperiment, task: Task) -> KeptRun | AbstractContextManager[None]:
     """The first replicate of a row is kept."""
-    label = f"{layout.router}, {layout.title}"
-    keep_run(
+    which, rate, *replicate = task
+    if experiment.run_dir is None or replicate != [NOMINAL, 0]:
+        return nullcontext()
+    layout = experiment.layouts[which]
+    return KeptRun(
         _folder(experiment, layout, rate),
-        run,
         experiment.conditions,
-        policy=label,
+        policy=f"{layout.router}, {layout.title}",
         rate_per_s=rate,
         seed=experiment.seed,
-        command="servewise fleet",
+        command=COMMAND,
     )

@@ -15,7 +15,7 @@ from servewise.answer import Answer
 from servewise.ask.differing import over_loads
 from servewise.ask.differing import side_by_side as all_conditions
 from servewise.ask.rows import measured_row
-from servewise.ask.runs import Condition, OneRun, conditions_in
+from servewise.ask.runs import Condition, OneRun, conditions_in, unfinished
 from servewise.caveats import Caveat, unique
 from servewise.metrics import latency
 from servewise.records.columns import COMPLETED
@@ -34,7 +34,7 @@ def measured_answer(place: str | Path) -> Answer:
             command="bench",
             conditions=over_loads([each.conditions for each in conditions]),
             result={"rows": [_row(each) for each in conditions], "run_dir": str(place)},
-            caveats=unique(tuple(caveat for each in conditions for caveat in each.caveats)),
+            caveats=unique((*unfinished(place, conditions), *(one for each in conditions for one in each.caveats))),
         ),
         conditions,
     )

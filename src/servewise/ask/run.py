@@ -2,44 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from servewise.answer import Answer
 from servewise.ask.differing import over_loads
 from servewise.ask.measured import measured_answer
 from servewise.ask.rows import simulated_row
-from servewise.ask.runs import Condition, conditions_in
+from servewise.ask.runs import Condition, conditions_in, holds_runs, unfinished
 from servewise.caveats import unique
 from servewise.conditions import Conditions
-from servewise.records.run_directory import RunRecord, write_run
+from servewise.records.begun import Begun, read_begun
+from servewise.records.columns import RequestColumns
+from servewise.records.open_run import OpenRun, refuse_kept
+from servewise.records.run_directory import RunRecord
 from servewise.simulate.run import Run
 from servewise.version import __version__
 
 
-def keep_run(
-    directory: Path, run: Run, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, command: str
-) -> None:
-    """Write a simulated ``run`` as ``directory``, whole or not at all."""
-    write_run(
-        directory,
-        RunRecord(
+class KeptRun:
+    """A simulated run's directory: there, and marked partial, from before the run; whole once it was finished."""
+
+    def __init__(
+        self, directory: Path, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, command: str
+    ) -> None:
+        self._record = RunRecord(
             kind="simulated",
             conditions=replace(conditions.at(load=f"{rate_per_s:g} requests/s"), policy=policy, seeds=(seed,)),
-            requests=run.requests,
-            steps=run.steps,
-            slots=run.slots,
+            requests=RequestColumns(),
             seed=seed,
             versions={"servewise": __version__},
             command=command,
             details={"policy": policy, "rate_per_s": rate_per_s},
-        ),
-    )
+        )
+        self._open = OpenRun.announce(directory, self._record)
+
+    def finish(self, run: Run) -> None:
+        """Keep ``run``."""
+        self._open.finish(replace(self._record, requests=run.requests, steps=run.steps, slots=run.slots))
+
+    def __enter__(self) -> KeptRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+
+@contextmanager
+def planned(folder: Path | None, runs: Sequence[Path], conditions: Conditions, command: str) -> Iterator[None]:
+    """While entered, ``folder`` says that it is to hold ``runs``; when they are there, no more.
+
+    Raises InputError, before anything is run, where one of them is there already.
+    """
+    for each in runs:
+        refuse_kept(each)
+    if folder is None or list(runs) == [folder]:
+        yield
+        return
+    names = tuple(each.relative_to(folder).as_posix() for each in runs)
+    begun = Begun(command=command, conditions=conditions, runs=names)
+    claim = begun.place(folder)
+    try:
+        yield
+        begun.remove(folder)
+    finally:
+        claim.release()
 
 
 def run_answer(place: str | Path) -> Answer:
     """The run, or the runs, at ``place`` as an answer: of ``simulate``, or of ``bench`` where any was measured."""
+    begun = read_begun(Path(place))
+    if begun is not None and not holds_runs(place):
+        return _nothing_yet(place, begun)
     conditions = conditions_in(place)
     if any(each.kind != "simulated" for each in conditions):
         return measured_answer(place)
@@ -47,8 +87,16 @@ def run_answer(place: str | Path) -> Answer:
         command="simulate",
         conditions=over_loads([each.conditions for each in conditions]),
         result={"rows": [_simulated(each) for each in conditions]},
-        caveats=unique(tuple(caveat for each in conditions for caveat in each.caveats)),
+        caveats=unique((*unfinished(place, conditions), *(one for each in conditions for one in each.caveats))),
     )
+
+
+def _nothing_yet(place: str | Path, begun: Begun) -> Answer:
+    """What was begun and has no run."""
+    command = "bench" if begun.command == "servewise bench" else "simulate"
+    rows: dict[str, Any] = {"rows": []}
+    more = {"run_dir": str(place)} if command == "bench" else {}
+    return Answer(command, begun.conditions, rows | more, unfinished(place))
 
 
 def _simulated(condition: Condition) -> dict[str, Any]:

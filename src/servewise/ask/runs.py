@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan
@@ -24,8 +24,9 @@ from servewise.metrics.pairing import Part, whole
 from servewise.metrics.sample import EMPTY
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, pool, summarise
+from servewise.records.begun import CUT, read_begun
 from servewise.records.columns import COMPLETED, FAILED
-from servewise.records.run_directory import HEADER, MAX_HEADER_BYTES, RunRecord, read_run
+from servewise.records.run_directory import CUT_OFF, HEADER, MAX_HEADER_BYTES, RunRecord, read_run
 
 ANSWER = "bench.json"
 DEEPEST = 3  # folders of folders of runs
@@ -50,6 +51,11 @@ class OneRun:
         if self.record.kind != "measured":
             return None
         return _told_window(self.record) or _found_window(self.record)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it never came to its end."""
+        return any(each.code == CUT_OFF for each in self.record.caveats)
 
     @property
     def part(self) -> Part:
@@ -80,11 +86,15 @@ class OneRun:
 
 @dataclass(frozen=True)
 class Condition:
-    """One load, and its runs (several where it was repeated). ``key`` is the same for the same load elsewhere."""
+    """One load, and its runs (several where it was repeated). ``key`` is the same for the same load elsewhere.
+
+    ``left`` are runs that were cut off where others came to their end: they are in no figure.
+    """
 
     name: str
     key: tuple[str, object]
     runs: tuple[OneRun, ...]
+    left: tuple[OneRun, ...] = ()
 
     @property
     def conditions(self) -> Conditions:
@@ -99,7 +109,7 @@ class Condition:
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """Of all its runs, each once."""
-        return unique(tuple(each for run in self.runs for each in run.record.caveats))
+        return unique(tuple(each for run in (*self.runs, *self.left) for each in run.record.caveats))
 
     def detail(self, name: str) -> Any:
         """What its first run's maker said under ``name``."""
@@ -114,6 +124,21 @@ class Condition:
     def summary(self, slo: Slo | None) -> RunSummary:
         """Its runs pooled: intervals from their spread, or of one run from its own."""
         return pool([each.summary(slo) for each in self.runs])
+
+
+def holds_runs(place: str | Path) -> bool:
+    """Whether there is any run at ``place``."""
+    return Path(place).is_file() or bool(_found(Path(place)))
+
+
+def unfinished(place: str | Path, conditions: Sequence[Condition] = ()) -> tuple[Caveat, ...]:
+    """That ``place`` was to hold more than its ``conditions``."""
+    begun = read_begun(Path(place))
+    if begun is None:
+        return ()
+    runs = [run for each in conditions for run in (*each.runs, *each.left)]
+    ended, cut = ([run.name for run in runs if run.is_cut is part] for part in (False, True))
+    return begun.missing(Path(place), ended, cut)
 
 
 def conditions_in(place: str | Path) -> tuple[Condition, ...]:
@@ -134,7 +159,9 @@ def conditions_in(place: str | Path) -> tuple[Condition, ...]:
 def _condition(runs: list[OneRun]) -> Condition:
     """Repeats in their order: by name, the tenth would stand before the second."""
     ordered = sorted(runs, key=_repeat)
-    return Condition(_condition_name(ordered[0]), load_key(ordered[0].record), tuple(ordered))
+    whole = tuple(each for each in ordered if not each.is_cut)
+    left = tuple(each for each in ordered if whole and each.is_cut)
+    return Condition(_condition_name(ordered[0]), load_key(ordered[0].record), whole or tuple(ordered), left)
 
 
 def _repeat(run: OneRun) -> int:
@@ -157,10 +184,12 @@ def _peer(found: PeerRun) -> Condition:
 
 
 def caveats_beside(place: str | Path) -> tuple[Caveat, ...]:
-    """The caveats of the answer that ``bench`` kept beside its runs (``bench.json``); none where there is none."""
+    """The caveats of the answer that ``bench`` kept beside its runs (``bench.json``); else of what is not there yet."""
     path = Path(place) / ANSWER
     try:
-        if not path.is_file() or path.stat().st_size > MAX_HEADER_BYTES:
+        if not path.is_file():
+            return unfinished(place, conditions_in(place)) if Path(place).is_dir() else ()
+        if path.stat().st_size > MAX_HEADER_BYTES:
             return ()
         found = json.loads(path.read_text("utf-8")).get("caveats", [])
         return tuple(Caveat(*(str(each[key])[:2_000] for key in ("code", "message", "cure"))) for each in found)
@@ -200,6 +229,15 @@ def _load(condition: Condition) -> tuple[str, float, str]:
 
 def _directories(root: Path) -> list[Path]:
     """The run directories at or under ``root``, in order of their names."""
+    found = _found(root)
+    if not found:
+        raise InputError("holds no run", where=str(root), hint="a run directory holds run.json and requests.parquet")
+    if len(found) > MOST_RUNS:
+        raise InputError(f"holds over {MOST_RUNS:,} runs", where=str(root), hint="name one of the folders in it")
+    return sorted(found)
+
+
+def _found(root: Path) -> list[Path]:
     try:
         if (root / HEADER).exists() or not root.is_dir():
             return [root]
@@ -210,15 +248,11 @@ def _directories(root: Path) -> list[Path]:
             level = [each for each in level if not (each / HEADER).is_file()]
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})", where=str(root)) from error
-    if not found:
-        raise InputError("holds no run", where=str(root), hint="a run directory holds run.json and requests.parquet")
-    if len(found) > MOST_RUNS:
-        raise InputError(f"holds over {MOST_RUNS:,} runs", where=str(root), hint="name one of the folders in it")
-    return sorted(found)
+    return found
 
 
 def _is_open(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".")
+    return path.is_dir() and not path.name.startswith(".") and path.name != CUT
 
 
 def _name(root: Path, directory: Path) -> str:

@@ -9,15 +9,16 @@ read by ``read_run``. One program at a time writes it (``claim``).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from servewise.atomic import replace_whole, settle
+from servewise.atomic import is_part, replace_whole, settle
 from servewise.errors import InputError
 from servewise.records.claim import Claim
 from servewise.records.columns import RequestColumns
 from servewise.records.journal import Journal
-from servewise.records.placing import placed, unwritable
+from servewise.records.placing import placed, refuse_occupied, unwritable
 from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_of
 from servewise.records.tables import requests_to_parquet, steps_to_parquet
 
@@ -51,8 +52,19 @@ class OpenRun:
 
     @classmethod
     def announce(cls, directory: Path, run: RunRecord) -> OpenRun:
-        """Make ``directory`` for a run whose rows come at its end; ``append`` is not for it."""
-        return cls(directory, _headed(directory, _text(run, {}, NOWHERE), claimed=False), None)
+        """Make ``directory`` for a run whose rows come at its end; ``append`` is not for it.
+
+        One that was announced and left by a program that is dead is taken over: it holds nothing.
+        """
+        text = _text(run, {}, NOWHERE)
+        if not is_left(directory):
+            return cls(directory, placed(directory, {HEADER: text}), None)
+        try:
+            claim = Claim(directory)
+            replace_whole(directory / HEADER, text)
+        except OSError as error:
+            raise unwritable(directory, error) from error
+        return cls(directory, claim, None)
 
     def append(self, requests: RequestColumns, row: int) -> None:
         """Keep row ``row`` of ``requests``; InputError where the disk takes no more."""
@@ -88,6 +100,25 @@ class OpenRun:
             self._journal.close()
         if self._claim is not None:
             self._claim.release()
+
+
+def is_left(directory: Path) -> bool:
+    """Whether ``directory`` holds an announced run and nothing of it."""
+    try:
+        files = [name for name in os.listdir(directory) if not is_part(name)]
+        return files == [HEADER] and _announced(json.loads((directory / HEADER).read_bytes()))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def refuse_kept(directory: Path) -> None:
+    """InputError where ``directory`` holds anything that an announced run would write over."""
+    if not is_left(directory):
+        refuse_occupied(directory)
+
+
+def _announced(header: object) -> bool:
+    return isinstance(header, dict) and header.get("partial") == NOWHERE
 
 
 def _headed(directory: Path, header: bytes, *, claimed: bool) -> Claim | None:

@@ -76,7 +76,7 @@ def read_run(directory: Path) -> RunRecord:
     steps = steps_from_parquet(_verified(directory / STEPS, files), str(directory / STEPS)) if known else None
     return RunRecord(
         kind=_of(header, "kind", str, where),
-        conditions=_conditions(_table(header, "conditions", where), where),
+        conditions=conditions_from(_table(header, "conditions", where), where),
         requests=requests,
         steps=steps,
         slots=_optional_whole(header, "slots", where),
@@ -200,7 +200,8 @@ def _caveat(value: Any, where: str) -> Caveat:
     return Caveat(value["code"], value["message"], value["cure"])
 
 
-def _conditions(value: Mapping[str, Any], where: str) -> Conditions:
+def conditions_from(value: Mapping[str, Any], where: str) -> Conditions:
+    """What a file holds as conditions; InputError where they are none."""
     names = {each.name for each in fields(Conditions)}
     missing = [name for name in ("hardware", "load", "lengths", "precision") if not isinstance(value.get(name), str)]
     unknown = sorted(set(value) - names)
