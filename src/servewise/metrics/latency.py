@@ -26,6 +26,7 @@ from servewise.records.selection import steps_by_replica
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+GRAIN = 2.0**-20  # tokens are counted to it, so that sums of up to 2^33 of them are exact in any order
 
 
 def floats(column: array[float]) -> Floats:
@@ -154,14 +155,14 @@ def itl_of_steps(steps: StepColumns) -> tuple[Floats, Floats]:
     from the end of the last decode step. A sequence that got its first token in such a prefill waits from its end.
     Left out: the longer gap of a preempted sequence. Where ``active`` was not recorded no stall is known.
     """
-    parts = [(places, *_gaps(part)) for places, part in steps_by_replica(steps)]
+    parts = [(places, *gaps_of(part)) for places, part in steps_by_replica(steps)]
     after = np.concatenate([places[rows] for places, rows, _, _ in parts])
     order = np.argsort(after, kind="stable")
     values, weights = (np.concatenate([part[which] for part in parts]) for which in (2, 3))
     return values[order], weights[order]
 
 
-def _gaps(steps: StepColumns) -> tuple[Ints, Floats, Floats]:
+def gaps_of(steps: StepColumns) -> tuple[Ints, Floats, Floats]:
     """Of one replica: the row that ends each gap, the gap, and how many tokens came after it."""
     decode = ints(steps.decode_sequences)
     rows = np.flatnonzero(decode > 0)
@@ -185,6 +186,7 @@ def _stalls(steps: StepColumns, decode: Ints, rows: Ints, mean_s: Floats) -> tup
     fresh = ints(steps.active)[prefills].astype(float)
     fresh_at = np.bincount(ends_in, fresh, len(decode))
     fresh *= np.minimum(1.0, decode[ends_in] / np.maximum(fresh_at[ends_in], 1.0))  # some ended with their first token
+    fresh = np.rint(fresh / GRAIN) * GRAIN
     held_up = rows[1:][np.diff(rows) > 1]
     before = rows[np.searchsorted(rows, held_up) - 1]
     old = np.maximum(decode[held_up] - fresh_at[held_up], 0.0)

@@ -111,15 +111,14 @@ def _intervals(
     effective = _effective(len(values), weights)
     for name, share in SHARES.items():
         below = (values <= found[name]).astype(float)
-        deviation = _deviation(below - share, weights, starts, sizes)
-        independent = math.sqrt(share * (1 - share) / effective)
-        ci95[name] = _woodruff(ranked, mass, share, reach * max(deviation, independent), found[name])
+        spread = max(_deviation(below - share, weights, starts, sizes), independent(share, effective))
+        ci95[name] = _woodruff(ranked, mass, share, reach * spread, found[name])
     return ci95
 
 
 def blocks(count: int, weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
     """Where each block of a sample in time order begins, and its weight."""
-    number = max(2, min(MOST_BLOCKS, count // FEWEST_IN_BLOCK))
+    number = number_of_blocks(count)
     if weights is None:
         starts = (np.arange(number) * count) // number
         return starts, np.diff(np.append(starts, count)).astype(float)
@@ -128,10 +127,19 @@ def blocks(count: int, weights: Floats | None) -> tuple[NDArray[np.int64], Float
     return starts, np.add.reduceat(weights, starts)
 
 
+def number_of_blocks(count: int) -> int:
+    """Into how many blocks ``count`` values are cut."""
+    return max(2, min(MOST_BLOCKS, count // FEWEST_IN_BLOCK))
+
+
 def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int64], sizes: Floats) -> float:
     """The standard deviation of the weighted mean of ``residuals``, by the ratio estimator over blocks."""
-    sums = np.add.reduceat(residuals if weights is None else residuals * weights, starts)
-    total, number = float(sizes.sum()), len(starts)
+    return deviation(np.add.reduceat(residuals if weights is None else residuals * weights, starts), sizes)
+
+
+def deviation(sums: Floats, sizes: Floats) -> float:
+    """The same from each block's sum of residuals (times their weights) and its weight."""
+    total, number = float(sizes.sum()), len(sums)
     about = sums - sizes * (float(sums.sum()) / total)
     squares = float(np.square(about).sum())
     if squares == 0:
@@ -143,6 +151,11 @@ def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int
 def _effective(count: int, weights: Floats | None) -> float:
     """Kish's effective size, (sum w)² / sum w²."""
     return float(count) if weights is None else float(weights.sum()) ** 2 / float(np.square(weights).sum())
+
+
+def independent(share: float, effective: float) -> float:
+    """The standard deviation of the share of independent values below a percentile."""
+    return math.sqrt(share * (1 - share) / effective)
 
 
 def _woodruff(ranked: Floats, mass: Floats, share: float, reach: float, found: float) -> Interval:

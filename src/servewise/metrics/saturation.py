@@ -59,17 +59,35 @@ def trend(requests: RequestColumns) -> Balance:
     """Whether the backlog of an open-loop run is steady or grows (a closed loop is always in balance)."""
     arrived, left = _times(requests)
     if len(arrived) < FEWEST or arrived[-1] <= arrived[0]:
-        return Balance(
-            verdict="unclear",
-            growth_per_s=math.nan,
-            ci95=(-math.inf, math.inf),
-            offered_per_s=math.nan,
-            reason=f"{len(arrived)} requests are too few to see a trend; run at least {FEWEST}",
-        )
+        return too_few(len(arrived))
     span = float(arrived[-1] - arrived[0])
-    offered = (len(arrived) - 1) / span
-    growth, reach = _growth(arrived, left, span)
-    verdict = _verdict(growth, reach, offered, _empties(arrived, left))
+    instants = instants_of(float(arrived[0]), span)
+    backlog = np.searchsorted(arrived, instants, side="right") - np.searchsorted(left, instants, side="right")
+    return balance(len(arrived), span, backlog, empties=_empties(arrived, left))
+
+
+def too_few(count: int) -> Balance:
+    """What can be said of so few requests, or of such that all come at once."""
+    return Balance(
+        verdict="unclear",
+        growth_per_s=math.nan,
+        ci95=(-math.inf, math.inf),
+        offered_per_s=math.nan,
+        reason=f"{count} requests are too few to see a trend; run at least {FEWEST}",
+    )
+
+
+def instants_of(first_s: float, span: float) -> Floats:
+    """When the backlog is read [s]."""
+    found: Floats = first_s + span * np.linspace(WARM_UP, 1, PARTS + 1)
+    return found
+
+
+def balance(count: int, span: float, backlog: NDArray[np.int64], *, empties: bool) -> Balance:
+    """The balance of ``count`` requests over ``span`` seconds by the ``backlog`` at the instants."""
+    offered = (count - 1) / span
+    growth, reach = _growth(backlog, span)
+    verdict = _verdict(growth, reach, offered, empties)
     return Balance(
         verdict=verdict,
         growth_per_s=growth,
@@ -87,10 +105,8 @@ def _times(requests: RequestColumns) -> tuple[Floats, Floats]:
     return np.sort(latency.floats(requests.scheduled_s)[real]), np.sort(np.where(np.isnan(left), np.inf, left))
 
 
-def _growth(arrived: Floats, left: Floats, span: float) -> tuple[float, float]:
+def _growth(backlog: NDArray[np.int64], span: float) -> tuple[float, float]:
     """The growth of the backlog [requests/s] and half of its 95% interval."""
-    instants = arrived[0] + span * np.linspace(WARM_UP, 1, PARTS + 1)
-    backlog = np.searchsorted(arrived, instants, side="right") - np.searchsorted(left, instants, side="right")
     gains = np.diff(backlog) / (span * (1 - WARM_UP) / PARTS)
     reach = t_quantile(0.975, PARTS - 1) * float(gains.std(ddof=1)) / math.sqrt(PARTS)
     return float(gains.mean()), reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from servewise.records.columns import RequestColumns, StepColumns
 from servewise.records.selection import PHASES, PLAIN
@@ -12,15 +12,30 @@ if TYPE_CHECKING:
     from servewise.simulate.replica import Replica
 
 FLUSH_ROWS = 4096
+LEAVE_ROWS = 65_536
+
+
+class Sink(Protocol):
+    """What takes the records of a run that is too long for memory, a part at a time, in their order."""
+
+    def requests(self, requests: RequestColumns) -> None:
+        """The next requests that ended."""
+        ...
+
+    def steps(self, steps: StepColumns) -> None:
+        """The next steps."""
+        ...
 
 
 class Recorder:
     """The request and step records of one run, as they grow; several replicas may write into one.
 
-    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column.
+    Rows are gathered and turned into columns some thousands at a time, at half the cost of an append a column. With
+    ``into`` they leave memory whenever there are ``leave_rows`` of them, and with ``leave`` the last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, into: Sink | None = None, leave_rows: int = LEAVE_ROWS) -> None:
+        self._into, self._leave_rows = into, leave_rows
         self._requests = RequestColumns()
         self._steps = StepColumns()
         self._request_rows: list[tuple[float, ...]] = []
@@ -63,6 +78,22 @@ class Recorder:
             for name, values in zip(_columns(columns), zip(*rows, strict=True), strict=False):
                 getattr(columns, name).fromlist(list(values))  # half the time of extend
             rows.clear()
+        if self._into is not None:
+            self._leave(self._into, self._leave_rows)
+
+    def leave(self) -> None:
+        """All that is still here goes where the others went."""
+        self._flush()
+        if self._into is not None:
+            self._leave(self._into, 1)
+
+    def _leave(self, into: Sink, least: int) -> None:
+        if len(self._requests) >= least:
+            into.requests(self._requests)
+            self._requests = RequestColumns()
+        if len(self._steps) >= least:
+            into.steps(self._steps)
+            self._steps = StepColumns()
 
     @property
     def requests(self) -> RequestColumns:

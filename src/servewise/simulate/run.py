@@ -14,7 +14,7 @@ from servewise.batching.policies import Policy
 from servewise.deployment.deployment import Deployment
 from servewise.records.columns import RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals, OpenArrivals
-from servewise.simulate.recorder import Recorder
+from servewise.simulate.recorder import Recorder, Sink
 from servewise.simulate.replica import Beside, Replica, Watch
 from servewise.simulate.serving import replica_for
 from servewise.simulate.timed import TimedSequence
@@ -47,6 +47,7 @@ def simulate(
     beside: Beside | None = None,
     watch: Watch | None = None,
     deployment: Deployment | None = None,
+    into: Sink | None = None,
 ) -> Run:
     """Run ``requests`` (in order of arrival, or an Arrivals that answers back) to their ends.
 
@@ -55,12 +56,13 @@ def simulate(
     and then whether to stop early; ``progress`` is told how many requests have ended. ``longest_jump`` bounds the
     steps taken at once; 1 steps one by one. ``beside`` are the seconds of a step that the estimator does not know (KV
     moved, tokens drafted); ``watch`` sees every step. ``deployment``, where it splits
-    the model over pipeline stages, makes a server of that many batches in flight.
+    the model over pipeline stages, makes a server of that many batches in flight. ``into`` takes the records as they
+    are made, for runs too long for memory: the Run that is returned has none then.
 
     Raises InputError for requests out of order.
     """
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
-    recorder = Recorder()
+    recorder = Recorder(into)
     replica = replica_for(
         deployment,
         policy,
@@ -74,6 +76,7 @@ def simulate(
         watch=watch,
     )
     EventCore(source, replica).run(until, progress)
+    recorder.leave()
     return Run(recorder.requests, recorder.steps, policy.slots)
 
 

@@ -1,0 +1,1 @@
+"""The metrics of runs that are too long for memory: over columns on disk, equal to those over columns in memory."""

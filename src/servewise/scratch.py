@@ -1,0 +1,124 @@
+"""Columns of numbers on disk, for what grows with the length of a run and so must not stay in memory.
+
+A folder of them lies where the system keeps its temporary files (``TMPDIR`` names another place: where that is memory,
+name one on a disk) and goes with its ``Scratch``. Only the process that made a column appends to it; others may read
+what is there, by its path, so that a column can be sent to them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from servewise.errors import InputError
+
+PIECE = 65_536  # rows in memory at a time
+HINT = "TMPDIR names the folder for temporary files: name one on a disk with room"
+
+
+class Scratch:
+    """A folder for columns and other files of one piece of work; it goes with ``close``, or with this object."""
+
+    def __init__(self) -> None:
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix="servewise-"))
+        except OSError as error:
+            raise unwritable(Path(tempfile.gettempdir()), error) from error
+        self._numbers = itertools.count()
+        self._gone = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def column(self, kind: str = "d") -> Column:
+        """A new column of numbers of that ``kind``: d, q, i, b as in ``array``, 1 for yes or no."""
+        return Column(self.file(), np.dtype(bool if kind == "1" else kind))
+
+    def file(self) -> Path:
+        """A name for a new file in it."""
+        return self.path / str(next(self._numbers))
+
+    def close(self) -> None:
+        """Remove it with all that is in it."""
+        self._gone()
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        self.close()
+
+
+class Column:
+    """Numbers in a file: appended in order, read by part, ``column[10:20]`` and ``column[-1]`` as of an array.
+
+    Raises InputError where the disk takes no more, or the file is gone.
+    """
+
+    def __init__(self, path: Path, kind: np.dtype[Any], length: int = 0) -> None:
+        self.path, self.kind = path, kind
+        self._length = length
+        self._file: BinaryIO | None = None
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add ``values`` at the end."""
+        try:
+            if self._file is None:
+                self._file = self.path.open("ab", buffering=0)
+                weakref.finalize(self, self._file.close)
+            left = np.ascontiguousarray(values, self.kind).view(np.uint8)
+            while len(left):  # a raw file may take less than it is given
+                left = left[self._file.write(left.data) or 0 :]
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        self._length += len(values)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """The rows from ``start`` up to, not with, ``stop``."""
+        if stop <= start:
+            return np.empty(0, self.kind)
+        try:
+            found = np.fromfile(self.path, self.kind, stop - start, offset=start * self.kind.itemsize)
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror or error})", where=str(self.path)) from error
+        if len(found) < stop - start:
+            raise InputError("a temporary file was cut off from outside", where=str(self.path), hint=HINT)
+        return found
+
+    def __getitem__(self, rows: int | slice) -> Any:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self._length)
+            return self.read(start, stop)[::step]
+        at = rows + self._length if rows < 0 else rows
+        return self.read(at, at + 1)[0]
+
+    def __len__(self) -> int:
+        """Rows."""
+        return self._length
+
+    def pieces(self, start: int = 0, rows: int = PIECE) -> Iterator[NDArray[Any]]:
+        """All rows from ``start`` on, some at a time."""
+        for at in range(start, self._length, rows):
+            yield self.read(at, min(at + rows, self._length))
+
+    def close(self) -> None:
+        """Give the file's handle back; it can still be read, and appended to."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __getstate__(self) -> tuple[Path, str, int]:
+        return self.path, self.kind.str, self._length
+
+    def __setstate__(self, state: tuple[Path, str, int]) -> None:
+        self.__init__(state[0], np.dtype(state[1]), state[2])  # type: ignore[misc]
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """The error of a temporary file that the disk does not take."""
+    return InputError(f"a temporary file cannot be written ({error.strerror or error})", where=str(path), hint=HINT)
