@@ -144,6 +144,20 @@ def test_a_429_that_is_repeated_is_no_row_of_its_own() -> None:
     assert found.summary.e2e.p50 > 0.75
 
 
+def test_a_429_whose_repeat_never_left_is_an_outcome_of_the_run() -> None:
+    """The run is over before the repeats are due: each request that was sent is a row, and the attempts add up."""
+    rule = RetryRule(first_s=50.0, seed=3)
+    server = VirtualServer(outcome_of=lambda ask: Outcome.RATE_LIMITED if ask.serial % 2 else Outcome.COMPLETED)
+    schedule = RetrySchedule(one_by_one(asks(400), 4), rule)
+    wanted = RunWanted(condition=closed(4), schedule=schedule, retries=rule, until_s=20.0)
+    found = measure(wanted, server)
+
+    rows = found.tally.records.columns
+    assert found.tally.failed > 0
+    assert sorted(rows.id) == sorted({each.serial for each in server.asks})
+    assert len(rows) + found.tally.repeated == len(server.asks)
+
+
 def test_a_disk_that_fills_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tenth row cannot be written: nothing more is sent, nine are kept, the line says why."""
     from servewise.records.journal import Journal

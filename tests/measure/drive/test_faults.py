@@ -286,11 +286,11 @@ def test_nothing_is_left_for_the_collector() -> None:
             gc.enable()
 
 
-class _Timed:
+class Timed:
     """Asks at given times."""
 
-    def __init__(self, times_s: Sequence[float]) -> None:
-        self._left = [Due(replace(ASK, serial=i), time_s) for i, time_s in enumerate(times_s)]
+    def __init__(self, times_s: Sequence[float], body: bytes = b"{}") -> None:
+        self._left = [Due(replace(ASK, serial=i, body=body), time_s) for i, time_s in enumerate(times_s)]
 
     def next_due_s(self) -> float | None:
         """The next one's time."""
@@ -308,7 +308,7 @@ class _Timed:
         """Whether all were taken."""
         return not self._left
 
-    def split(self, workers: int) -> Sequence[_Timed]:
+    def split(self, workers: int) -> Sequence[Timed]:
         """Not needed here."""
         return [self]
 
@@ -326,7 +326,7 @@ def test_an_open_loop_finds_its_connection_open() -> None:
     got: list[Exchange] = []
     with served(_closing, slow) as url:
         start_s = monotonic()
-        drive(_Timed([1.0, 1.2, 1.25]), target_of(url, model="m"), start_s=start_s, on_end=got.append)
+        drive(Timed([1.0, 1.2, 1.25]), target_of(url, model="m"), start_s=start_s, on_end=got.append)
     assert [each.outcome for each in got] == [Outcome.COMPLETED] * 3
     assert all(each.sent_s >= each.scheduled_s for each in got)
     assert [each.fresh_connection for each in got] == [True] * 3
@@ -349,7 +349,7 @@ def test_a_server_that_closes_unused_connections_is_not_flooded() -> None:
 
     got: list[Exchange] = []
     with served(closing) as url:
-        drive(_Timed([1.0]), target_of(url, model="m"), start_s=monotonic(), on_end=got.append)
+        drive(Timed([1.0]), target_of(url, model="m"), start_s=monotonic(), on_end=got.append)
     assert [each.outcome for each in got] == [Outcome.COMPLETED]
     assert len(opened) == 4
 
@@ -360,5 +360,5 @@ def test_an_open_loop_without_a_server_is_refused() -> None:
         port = listener.getsockname()[1]
     got: list[Exchange] = []
     target = target_of(f"http://127.0.0.1:{port}", model="m")
-    drive(_Timed([0.0005, 0.001, 0.05]), target, start_s=monotonic(), on_end=got.append)
+    drive(Timed([0.0005, 0.001, 0.05]), target, start_s=monotonic(), on_end=got.append)
     assert [each.outcome for each in got] == [Outcome.REFUSED] * 3

@@ -15,7 +15,7 @@ from servewise.measure.ask import Ask
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.one import send_one
 from servewise.measure.exchange import Exchange
-from servewise.measure.mock.certificate import can_make_certificates
+from servewise.measure.mock.certificate import Certificate, can_make_certificates
 from servewise.measure.mock.fault import Fault
 from servewise.measure.mock.log import RequestLog
 from servewise.measure.mock.plan import MockPlan
@@ -46,25 +46,39 @@ OUTCOMES = {
     Fault.SERVER_ERROR: {Outcome.SERVER_ERROR},
     Fault.UNAVAILABLE: {Outcome.SERVER_ERROR},
     Fault.HUGE_HEAD: {Outcome.PROTOCOL},
+    Fault.ENDLESS_HEAD: {Outcome.PROTOCOL},
     Fault.NOT_HTTP: {Outcome.PROTOCOL},
-    Fault.HEAD_CUT: {Outcome.RESET, Outcome.TRUNCATED},
+    Fault.HEAD_CUT: {Outcome.RESET},
+    Fault.HEAD_RESET: {Outcome.RESET},
+    Fault.HEAD_STALL: {Outcome.TIMED_OUT},
     Fault.ERROR_BODY: {Outcome.ERROR_IN_BODY},
     Fault.EMPTY_BODY: {Outcome.EMPTY},
     Fault.HTML_BODY: {Outcome.BAD_EVENT},
     Fault.ERROR_EVENT: {Outcome.ERROR_IN_STREAM},
     Fault.ERROR_EVENT_FIRST: {Outcome.ERROR_IN_STREAM},
     Fault.WRONG_JSON: {Outcome.BAD_EVENT},
+    Fault.BAD_UTF8: {Outcome.BAD_EVENT},
     Fault.NOT_AN_OBJECT: {Outcome.BAD_EVENT},
     Fault.HALF_EVENT: {Outcome.TRUNCATED},
-    Fault.HALF_EVENT_ENDED: {Outcome.TRUNCATED, Outcome.BAD_EVENT},
+    Fault.HALF_EVENT_ENDED: {Outcome.TRUNCATED},
+    Fault.HALF_EVENT_STALL: {Outcome.TIMED_OUT},
+    Fault.GZIP: {Outcome.PROTOCOL},
     Fault.RESET: {Outcome.RESET},
+    Fault.RESET_BEFORE_DONE: {Outcome.RESET},
     Fault.CLOSE: {Outcome.TRUNCATED},
     Fault.STALL: {Outcome.TIMED_OUT},
     Fault.STALL_FIRST: {Outcome.TIMED_OUT},
     Fault.EMPTY_STREAM: {Outcome.EMPTY},
     Fault.CUT_SHORT: {Outcome.TRUNCATED},
     Fault.ENDLESS_EVENT: {Outcome.PROTOCOL},
+    Fault.ENDLESS_LINES: {Outcome.PROTOCOL},
+    Fault.ENDLESS_STREAM: {Outcome.PROTOCOL},
+    Fault.ENDLESS_TRAILER: {Outcome.PROTOCOL},
     Fault.BAD_CHUNK: {Outcome.PROTOCOL},
+    Fault.LONG_CHUNK: {Outcome.TRUNCATED},
+    Fault.SHORT_CHUNK: {Outcome.PROTOCOL},
+    Fault.LONG_LENGTH: {Outcome.TRUNCATED},
+    Fault.SHORT_LENGTH: {Outcome.TRUNCATED},
 }
 
 
@@ -187,7 +201,7 @@ def test_tokens_of_an_event_are_known_where_the_server_says_so(fire: Fire) -> No
 def test_totals_add_up_over_a_run_of_mixed_fire() -> None:
     """Over 400 requests at 32 in flight with faults drawn at random, each ends in one outcome: the fault's own."""
     rng = random.Random(4)
-    quick = [each for each in OUTCOMES if Outcome.TIMED_OUT not in OUTCOMES[each] and each is not Fault.ENDLESS_EVENT]
+    quick = [each for each in OUTCOMES if Outcome.TIMED_OUT not in OUTCOMES[each] and "endless" not in each.value]
     names = [rng.choice(["", rng.choice(quick).value]) for _ in range(400)]
     with running_mock(MockPlan(first_s=(0.001, 0.003), gap_s=0.0005)) as server:
         ended, took_s, _ = run(
@@ -242,15 +256,22 @@ def test_keys() -> None:
 
 
 @pytest.mark.skipif(not can_make_certificates(), reason="nothing here makes a certificate")
-def test_a_certificate_that_nobody_signed() -> None:
-    """It is a TLS outcome; where the user waives the check, the same server serves."""
-    with running_mock(MockPlan(first_s=(0.01, 0.01), gap_s=0.001, tls=True)) as server:
+@pytest.mark.parametrize(
+    ("certificate", "words"),
+    [("signed", ""), ("self-signed", "self-signed"), ("expired", "expired"), ("other-host", "mismatch")],
+)
+def test_certificates(certificate: Certificate, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad one is a TLS outcome that says what is bad; where the user waives the check, the same server serves."""
+    plan = MockPlan(first_s=(0.01, 0.01), gap_s=0.001, tls=True, certificate=certificate)
+    with running_mock(plan) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", str(server.authority))  # OpenSSL's own name for the trusted roots
         asks = [ask(serial) for serial in range(3)]
-        refused, *_ = run(asks, target(server.url))
-        served, *_ = run(asks, target(server.url, verify_tls=False))
-    assert [each.outcome for each in refused] == [Outcome.TLS] * 3
-    assert [each.outcome for each in served] == [Outcome.COMPLETED] * 3
-    assert {each.stamped for each in served} == {"user"} or {each.stamped for each in served} == {"kernel"}
+        checked, *_ = run(asks, target(server.url))
+        waived, *_ = run(asks, target(server.url, verify_tls=False))
+    assert [each.outcome for each in checked] == [Outcome.TLS if words else Outcome.COMPLETED] * 3
+    assert all(words in each.reason for each in checked)
+    assert [each.outcome for each in waived] == [Outcome.COMPLETED] * 3
+    assert len({each.stamped for each in waived}) == 1
 
 
 @pytest.mark.parametrize("name", ["closes", "closes-unsaid", "until-close"])

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from servewise.errors import InputError, RunFailed
+from servewise.measure.bench.client_file import CLIENT, client_bytes
 from servewise.measure.bench.condition import Condition
-from servewise.measure.bench.details import early_end, run_details
+from servewise.measure.bench.details import early_end, load_details, run_details
 from servewise.measure.bench.health import Health
 from servewise.measure.bench.interrupt import Interrupt
 from servewise.measure.bench.measured import Ended, Measured
@@ -59,7 +60,7 @@ class RunWanted:
 
     ``first`` are sent before, one after the other, outside the record (warm-up, prefixes to be warm). ``until_s``: when
     nothing new is sent any more, ``drain_s``: how long what is open may still go on. ``record`` is the header of its
-    directory, ``fetch`` brings the server's metrics.
+    directory (``claimed``: the caller made it, and holds its claim), ``fetch`` brings the server's metrics.
     """
 
     condition: Condition
@@ -72,6 +73,7 @@ class RunWanted:
     retries: RetryRule | None = None
     slo: Slo | None = None
     directory: Path | None = None
+    claimed: bool = False
     record: RunRecord | None = None
     fetch: Callable[[], bytes] | None = None
     count_text: Callable[[str], int] | None = None
@@ -85,7 +87,8 @@ def measure(wanted: RunWanted, driver: Driver) -> Measured:
     kept = None
     if wanted.directory is not None:
         assert wanted.record is not None, "a run that is kept has a header"
-        kept = OpenRun.begin(wanted.directory, wanted.record)
+        known = {**wanted.details, **load_details(wanted.condition, wanted.repeat)}
+        kept = OpenRun.begin(wanted.directory, replace(wanted.record, details=known), claimed=wanted.claimed)
     try:
         return _Run(wanted, kept).go(driver)
     finally:
@@ -125,6 +128,8 @@ class _Run:
             if scraper is not None:
                 scraper.count_from(start_s)
             sending = self._send(driver, start_s)
+        for exchange in self.tally.unrepeated():
+            self._record(exchange)
         if not self.interrupted:
             self.health.over()
         found = self._measured(sending, scraper, began)
@@ -164,6 +169,9 @@ class _Run:
         if rule is not None and rule.wait_s(exchange, exchange.retries) is not None:
             self.tally.add_repeated(exchange)
             return
+        self._record(exchange)
+
+    def _record(self, exchange: Exchange) -> None:
         row = self.tally.add(exchange)
         if self.kept is not None and not self.disk:
             try:
@@ -213,5 +221,6 @@ class _Run:
                 requests=self.tally.records.columns,
                 caveats=(*self.wanted.record.caveats, *partial),
                 details=run_details(found),
-            )
+            ),
+            {CLIENT: client_bytes(found.sending)},
         )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.mismatch import PromptMismatch
 from servewise.measure.outcome import Outcome
 from servewise.measure.recording import Recorder, error_text
+from servewise.records.columns import RequestColumns
 
 LONGEST = 300
 MOST_CHECKED = 1_000  # texts of a run counted again: it happens in the loop that sends
@@ -32,12 +32,29 @@ class Tally:
         self.long = 0  # by their count; one token more is the end's own
         self._count_text = count_text
         self._said = self._counted = self._compared = 0
-        self._asked_prompts = array("q")
-        self._told_prompts = array("q")
+        self._waiting: dict[int, Exchange] = {}  # a 429 ended them, and their repeats have not ended yet
+        self._prompts = dict.fromkeys(("requests", "asked_tokens", "counted_tokens", "worst_tokens"), 0)
+
+    @classmethod
+    def again(cls, requests: RequestColumns, details: Mapping[str, Any]) -> Tally:
+        """The tally of a run that was kept: its rows, and what ``details`` said of it."""
+        found = cls()
+        found.records = Recorder.again(requests, details)
+        found.examples = dict(details["examples"])
+        found.repeated, found.short, found.long = (
+            details[name] for name in ("repeated_attempts", "short_answers", "long_answers")
+        )
+        checked = details.get("token_check") or {}
+        found._compared, found._said, found._counted = (
+            checked.get(name, 0) for name in ("requests", "usage_tokens", "tokenizer_tokens")
+        )
+        found._prompts = dict(details["prompts_compared"])
+        return found
 
     def add(self, exchange: Exchange) -> int:
         """The next request that is over; the row in ``records.columns`` that it became."""
         self.records.add(exchange)
+        self._waiting.pop(exchange.ask.serial, None)
         if exchange.outcome is not Outcome.COMPLETED:
             self.examples.setdefault(exchange.outcome.value, error_text(exchange)[:LONGEST])
         else:
@@ -47,19 +64,32 @@ class Tally:
     def add_repeated(self, exchange: Exchange) -> None:
         """An attempt that ended with a 429 and will be made again."""
         self.repeated += 1
+        self._waiting[exchange.ask.serial] = exchange
         self.examples.setdefault("rate-limited", error_text(exchange)[:LONGEST])
+
+    def unrepeated(self) -> list[Exchange]:
+        """Those whose repeat never came to be, as the run was over before: their 429 is their end, to be added."""
+        left, self._waiting = list(self._waiting.values()), {}
+        self.repeated -= len(left)
+        return left
 
     def _completed(self, exchange: Exchange) -> None:
         told = exchange.output_tokens
         if exchange.prompt_tokens is not None and exchange.ask.prompt_tokens is not None:
-            self._asked_prompts.append(exchange.ask.prompt_tokens)
-            self._told_prompts.append(exchange.prompt_tokens)
+            self._compare(exchange.ask.prompt_tokens, exchange.prompt_tokens)
         self.short += told is not None and told < exchange.ask.output_tokens
         self.long += told is not None and told > exchange.ask.output_tokens + 1
         if self._compared < MOST_CHECKED and self._count_text and exchange.text is not None and told is not None:
             self._said += told
             self._counted += self._count_text(exchange.text)
             self._compared += 1
+
+    def _compare(self, asked: int, counted: int) -> None:
+        sums, off = self._prompts, counted - asked
+        sums["requests"] += 1
+        sums["asked_tokens"] += asked
+        sums["counted_tokens"] += counted
+        sums["worst_tokens"] = max(sums["worst_tokens"], off, key=abs)
 
     @property
     def completed(self) -> int:
@@ -99,6 +129,7 @@ class Tally:
                 "repeated_attempts": self.repeated,
                 "short_answers": self.short,
                 "long_answers": self.long,
+                "prompts_compared": dict(self._prompts),
             }
             | checked
         )
@@ -120,14 +151,14 @@ class Tally:
 
     def prompt_mismatch(self) -> PromptMismatch | None:
         """Prompt tokens asked for and counted by the server; None where no request says both."""
-        if not self._asked_prompts:
+        requests, worst = self._prompts["requests"], self._prompts["worst_tokens"]
+        if not requests:
             return None
-        off = [told - asked for asked, told in zip(self._asked_prompts, self._told_prompts, strict=True)]
         return PromptMismatch(
-            requests=len(off),
-            asked_mean_tokens=sum(self._asked_prompts) / len(off),
-            counted_mean_tokens=sum(self._told_prompts) / len(off),
-            worst_tokens=max(off, key=abs),
+            requests=requests,
+            asked_mean_tokens=self._prompts["asked_tokens"] / requests,
+            counted_mean_tokens=self._prompts["counted_tokens"] / requests,
+            worst_tokens=worst,
         )
 
     def _details(self, name: str) -> Counter[str]:

@@ -16,6 +16,8 @@ from servewise.measure.outcome import Outcome
 from servewise.measure.wire.http_answer import HttpAnswer
 
 BODY_LIMIT_BYTES = 64 * 1024 * 1024
+TOKEN_LIMIT_BYTES = 8 * 1024  # more for each token that was asked for: twenty alternatives with their bytes are 3 KiB
+OUTPUTS, LEAST_OUTPUTS = 16, 100_000  # events with output: times the tokens that were asked for, and always so many
 
 
 class Ending(Enum):
@@ -27,12 +29,13 @@ class Ending(Enum):
 
 
 class Answer:
-    """Feed it the bytes with their times, cut anywhere. No bytes raise anything.
+    """Feed it the bytes with their times, cut anywhere. No bytes raise anything, and what is kept of them is bounded.
 
-    ``over``: no more needs to be read. ``head_s``: when the head was whole; ``last_s``: when the last byte came.
+    ``asked_tokens``: the most output that was asked for; an answer far beyond it is damage. ``over``: no more needs to
+    be read. ``head_s``: when the head was whole; ``last_s``: when the last byte came.
     """
 
-    def __init__(self, *, keep_text: bool = False, keep_logprobs: bool = False) -> None:
+    def __init__(self, *, keep_text: bool = False, keep_logprobs: bool = False, asked_tokens: int = 0) -> None:
         self.http = HttpAnswer(self._body)
         self.reading = Reading(keep_text=keep_text, keep_logprobs=keep_logprobs)
         self.head_s = nan
@@ -41,6 +44,8 @@ class Answer:
         self._whole: bytearray | None = None  # a body that is no event stream
         self._streaming = False
         self._overlong = False
+        self._left_bytes = BODY_LIMIT_BYTES + TOKEN_LIMIT_BYTES * asked_tokens
+        self._most_outputs = max(OUTPUTS * asked_tokens, LEAST_OUTPUTS)
         self._body_s = nan
         self._closed = False
 
@@ -61,6 +66,7 @@ class Answer:
             or self.reading.fault is not None
             or self._overlong
             or self._stream.overlong
+            or self.reading.outputs > self._most_outputs
             or (self.reading.done and self.http.until_close)
         )
 
@@ -77,22 +83,43 @@ class Answer:
         if http.status is None:
             return _headless(ending)
         if not 200 <= http.status < 300:
-            return _by_status(http.status, http.headers, bytes(self._whole or b""))
+            return _by_status(http.status, http.headers, b"" if self._coding else bytes(self._whole or b""))
+        beyond = self._beyond()
+        if beyond:
+            return Outcome.PROTOCOL, beyond
+        return reading.fault or self._ended(ending)
+
+    def _beyond(self) -> str:
+        """Why an answer of good status is not read, in one line."""
+        if self._coding:
+            return one_line(f"the answer is coded ({self._coding}), which was not asked for")
         if self._overlong or self._stream.overlong:
-            return Outcome.PROTOCOL, "an event or body is over the limit of size"
-        if reading.fault:
-            return reading.fault
-        return self._ended(ending)
+            return "an event or body is over the limit of size"
+        if self.reading.outputs > self._most_outputs:
+            return f"over {self._most_outputs} events of output, far more than was asked for"
+        return ""
+
+    @property
+    def _coding(self) -> str:
+        """How the body is compressed, though ``identity`` alone was accepted: its events come when a block is full."""
+        coding = self.http.headers.get("content-encoding", "").strip()
+        return "" if coding.lower() in ("", "identity") else coding
 
     def _body(self, piece: bytes) -> None:
         """A piece of the body, from the parser."""
         self._body_s = self.last_s
-        if self._streaming:
-            take, now = self.reading.take, self.last_s
-            for event in self._stream.feed(piece):
-                take(event, now)
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            self._overlong = True
+        elif self._streaming:
+            self._take_events(piece)
         else:
             self._first(piece)
+
+    def _take_events(self, piece: bytes) -> None:
+        take, now = self.reading.take, self.last_s
+        for event in self._stream.feed(piece):
+            take(event, now)
 
     def _first(self, piece: bytes) -> None:
         """Before it is known what the body is: an event stream never begins with a brace, a bracket or a tag."""
@@ -102,13 +129,10 @@ class Answer:
                 return
             if 200 <= (self.http.status or 0) < 300 and piece[:1] not in b"{[<":
                 self._streaming = True
-                self._body(piece)
+                self._take_events(piece)
                 return
             self._whole = bytearray()
-        if len(self._whole) < BODY_LIMIT_BYTES:
-            self._whole += piece
-        else:
-            self._overlong = True
+        self._whole += piece
 
     def _close(self, ending: Ending) -> None:
         """Read what only the end makes whole, once."""

@@ -20,6 +20,7 @@ class EventStream:
 
     Lines may end in LF, CRLF or CR. Comments, ids and retry times are passed over. A field named ``error`` (llama.cpp
     before 2025) counts as an event of that type. ``other_lines`` counts lines that are no field of an event stream.
+    ``overlong``: a line, or the lines of an event together, are over the limit.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class EventStream:
         self._held_bytes = 0
         self._after_cr = False
         self._data: list[bytes] = []
+        self._data_bytes = 0
         self._kind = b""
         self._begun = False
 
@@ -85,6 +87,8 @@ class EventStream:
         value = value.removeprefix(b" ")
         if field in (b"data", b"error"):
             self._data.append(value)
+            self._data_bytes += len(line)
+            self.overlong = self.overlong or self._data_bytes > EVENT_LIMIT_BYTES
             self._kind = field if field == b"error" else self._kind
         elif field == b"event":
             self._kind = value
@@ -93,5 +97,5 @@ class EventStream:
 
     def _ended(self) -> list[Event]:
         data, kind = b"\n".join(self._data), self._kind
-        self._data, self._kind = [], b""
+        self._data, self._data_bytes, self._kind = [], 0, b""
         return [Event(data, kind)] if data else []

@@ -53,13 +53,17 @@ class Lanes:
 
     def take(self, trip: Trip) -> Lane | None:
         """A connection that is there, or on its way already, for ``trip``; the last one used is the first."""
-        if self._idle:
+        while self._idle:
             lane = self._idle.pop()
+            if lane.connection.spoken():  # closed meanwhile, or with bytes that answer no request
+                self.drop(lane)
+                continue
             trip.fresh = not lane.served
-        elif self._ahead is not None:
-            lane, self._ahead = self._ahead, None
-        else:
+            lane.trip = trip
+            return lane
+        if self._ahead is None:
             return None
+        lane, self._ahead = self._ahead, None
         lane.trip = trip
         return lane
 
@@ -76,8 +80,8 @@ class Lanes:
         lane.phase = phase
 
     def await_room(self, lane: Lane) -> None:
-        """From now on, wait until more can be written."""
-        self.poller.modify(lane.fd, WRITE)
+        """From now on, wait until more can be written; the server may answer before it has read all."""
+        self.poller.modify(lane.fd, READ | WRITE)
         lane.phase = Phase.WRITING
 
     def drop(self, lane: Lane) -> None:

@@ -21,13 +21,14 @@ from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due, Schedule
 from servewise.measure.target import Target
 from servewise.measure.wire.connection import READ_BYTES
-from servewise.measure.wire.poller import ERROR
+from servewise.measure.wire.poller import ERROR, READ
 from servewise.measure.wire.request_bytes import request_writer
 from servewise.measure.wire.run_clock import RunClock
 from servewise.measure.wire.stamping import ANCILLARY_BYTES
 
 SENDS_AT_ONCE = 32
 PARSE_AT_ONCE = 32  # reads
+MOST_UNPARSED = 256  # reads of an answer that wait; the rest stays with the kernel, which slows the server down
 WORK_S = 0.5e-3  # parsing goes on for so long before the sockets are looked at again
 
 
@@ -121,15 +122,19 @@ class Sender:
     def _send(self, lane: Lane) -> None:
         trip = lane.trip
         assert trip is not None
-        lane.connection.offer(self._written(trip.due.ask.body))
+        try:
+            lane.connection.offer(self._written(trip.due.ask.body))
+        except OSError:  # the TLS session is over
+            self._ended(lane, Ending.RESET)
+            return
         self._write(lane)
 
     def _write(self, lane: Lane) -> None:
         """Send what the socket takes; the time counts when all has left."""
         try:
             whole = lane.connection.flush()
-        except OSError:
-            self._ended(lane, Ending.RESET)
+        except OSError:  # a server that answers before it has read all may close then: what it said is still here
+            self.lanes.await_bytes(lane, Phase.READING)
             return
         if not whole:
             self.lanes.await_room(lane)
@@ -154,8 +159,11 @@ class Sender:
                 continue
             if mask & ERROR:
                 self._left(lane, zero_ns)
-            if lane.phase is not Phase.READING:
+            if lane.phase is not Phase.READING and not (lane.phase is Phase.WRITING and mask & READ):
                 self._step(lane)
+                continue
+            trip = lane.trip
+            if trip is not None and len(trip.reads) > MOST_UNPARSED:
                 continue
             try:
                 data, ancillary, _, _ = lane.reader(READ_BYTES, ANCILLARY_BYTES)
@@ -165,14 +173,13 @@ class Sender:
                 self._ended(lane, Ending.RESET)
                 continue
             read_s = monotonic() - start_s
-            trip = lane.trip
-            if trip is None or not data:
-                self._ended(lane, Ending.CLOSED)
-                continue
-            if lane.encrypted:
+            if data and lane.encrypted:
                 data = self._plain(lane, data)
                 if not data:
                     continue
+            if trip is None or not data:
+                self._ended(lane, Ending.CLOSED)
+                continue
             trip.reads.append((ancillary, zero_ns, read_s, data))
             trip.heard_s = read_s
             if not trip.queued and trip.wants_parsing(data):
@@ -225,11 +232,14 @@ class Sender:
             self._undialled(trip, error)
 
     def _plain(self, lane: Lane, data: bytes) -> bytes:
+        """Empty where nothing is whole (a session ticket, half a record), and where the session broke."""
         try:
             return lane.connection.plain(data)
         except ssl.SSLError as error:
-            assert lane.trip is not None
-            self._finish(lane.trip, Outcome.TLS, f"TLS failed inside the answer: {why(error)}")
+            if lane.trip is None:
+                self.lanes.drop(lane)
+            else:
+                self._finish(lane.trip, Outcome.TLS, f"TLS failed inside the answer: {why(error)}")
             return b""
 
     def _ended(self, lane: Lane, ending: Ending) -> None:
@@ -282,7 +292,7 @@ class Sender:
 
     def _reusable(self, trip: Trip) -> bool:
         http = trip.answer.http
-        return self._target.keep_alive and http.complete and http.keep_alive
+        return self._target.keep_alive and http.complete and http.keep_alive and not isnan(trip.sent_s)
 
     def _sweep(self) -> None:
         """Now and then: what has waited too long ends."""

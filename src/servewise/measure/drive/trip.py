@@ -47,7 +47,8 @@ class Trip:
 
     def __init__(self, due: Due, began_s: float, *, keep_text: bool, keep_logprobs: bool) -> None:
         self.due = due
-        self.answer = Answer(keep_text=keep_text, keep_logprobs=keep_logprobs)
+        asked = due.ask.output_tokens
+        self.answer = Answer(keep_text=keep_text, keep_logprobs=keep_logprobs, asked_tokens=asked)
         self.began_s = began_s
         self.heard_s = began_s  # when anything last went well
         self.sent_s = nan
@@ -99,18 +100,20 @@ class Trip:
         self.merged_s += [max(0.0, time_s - since_s)] * events
 
     def exchange(self, outcome: Outcome | None, reason: str) -> Exchange:
-        """What became of it; ``outcome`` None: as the answer itself says."""
+        """What became of it; ``outcome`` None: as the answer itself says, and so where all of it had come by then."""
         self.parse(len(self.reads))
         answer, reading, http = self.answer, self.answer.reading, self.answer.http
         told, told_reason = answer.verdict(self.ending or Ending.WHOLE)
+        if outcome is None or told is Outcome.COMPLETED:
+            outcome, reason = told, told_reason
         usage = reading.usage
         arrivals, output = believed(reading.arrivals(), usage.output, self.due.ask.output_tokens)
         counted = [each.tokens or 0 for each in arrivals]
         known = all(each.tokens is not None for each in arrivals)
         found = Exchange(
             ask=self.due.ask,
-            outcome=outcome or told,
-            reason=reason if outcome else told_reason,
+            outcome=outcome,
+            reason=reason,
             scheduled_s=self.due.scheduled_s,
             sent_s=self.sent_s,
             head_s=answer.head_s,

@@ -21,7 +21,7 @@ from servewise.measure.mock.layout import around, comments, event_of, frame, fra
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.script import End, Script, Write
 from servewise.measure.mock.shape import Shape
-from servewise.measure.mock.spoil import spoil_bytes, spoil_events
+from servewise.measure.mock.spoil import spoil_bytes, spoil_events, spoil_shape
 from servewise.measure.mock.vocabulary import changed, drawn
 
 
@@ -31,15 +31,17 @@ def script_of(
     """The answer to ``asked`` whose first token is due ``first_s`` after its service began."""
     writer = _Writer(asked, plan, shape, first_s, cached)
     told = Script(tokens=writer.tokens, prompt_tokens=asked.prompt_tokens, cached_tokens=cached)
-    if not asked.streamed:
+    if not asked.streamed or shape.document:
         script = replace(told, writes=(writer.whole(),), end=_end(shape))
         return script if fault is None else spoil_bytes(fault, script)
     events = writer.events()
     if fault is not None:
-        events = spoil_events(fault, events, shape)
-    script = replace(told, at_once=stream_head(shape), writes=framed_body(laid(events, shape), shape), end=_end(shape))
-    if shape.role == "early" and asked.api == "chat":
-        script = replace(script, at_once=script.at_once + frame(event_of(role_event(plan.model), shape), shape))
+        events, shape = spoil_events(fault, events, shape), spoil_shape(fault, shape)
+    early = shape.role == "early" and asked.api == "chat"
+    first = frame(event_of(role_event(plan.model), shape), shape) if early else b""
+    writes = framed_body(laid(events, shape), shape)
+    head = stream_head(shape, len(first) + sum(len(each.data) for each in writes))
+    script = replace(told, at_once=head + first, writes=writes, end=_end(shape))
     return script if fault is None else spoil_bytes(fault, script)
 
 
@@ -149,4 +151,6 @@ class _Writer:
 
 
 def _end(shape: Shape) -> End:
-    return End.KEEP if shape.closes == "no" and shape.framing == "chunked" else End.CLOSE
+    if shape.closes == "reset":
+        return End.RESET
+    return End.KEEP if shape.closes == "no" and shape.framing != "close" else End.CLOSE

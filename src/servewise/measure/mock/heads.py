@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from servewise.measure.mock.shape import Shape
 
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-def stream_head(shape: Shape) -> bytes:
-    """The head of a stream."""
-    lines = ["HTTP/1.1 200 OK", "server: mock", "content-type: text/event-stream; charset=utf-8"]
-    lines += ["transfer-encoding: chunked"] if shape.framing == "chunked" else []
+
+def stream_head(shape: Shape, length: int = 0) -> bytes:
+    """The head of a stream, of ``length`` bytes where the shape says it."""
+    lines = [f"HTTP/{shape.version} 200 OK", "server: mock", *([f"content-type: {shape.kind}"] if shape.kind else [])]
+    lines += {"chunked": ["transfer-encoding: chunked"], "length": [f"content-length: {length}"]}.get(shape.framing, [])
     lines += ["connection: close"] if shape.closes == "said" or shape.framing == "close" else []
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+    return (INTERIM if shape.interim else b"") + ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 def head_of(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from servewise.errors import InputError
+from servewise.measure.mock.certificate import Certificate
 from servewise.measure.mock.fault import Fault
 from servewise.measure.mock.shape import VLLM, Shape
 
@@ -31,7 +32,7 @@ class MockPlan:
     blocks of so many words which came before really share. ``kv_tokens`` is the pool of which ``/metrics`` tells the
     use. A prompt's tokens are its words times ``tokens_per_word`` and ``template_tokens`` for a chat; over
     ``context_tokens`` in all is answered 400. ``changed_share``: a quantised build that says the runner-up that often.
-    ``key``: other keys are answered 401. ``tls``: with a certificate signed by itself. ``redirect_to``: where a 307
+    ``key``: other keys are answered 401. ``tls``: with a ``certificate`` of that kind. ``redirect_to``: where a 307
     points. ``tick_s``: what is due is sent together this often [s] (0: each in its time).
     """
 
@@ -57,6 +58,7 @@ class MockPlan:
     model: str = "mock"
     key: str | None = None
     tls: bool = False
+    certificate: Certificate = "self-signed"
     retry_after: str | None = "1"
     redirect_to: str = "/elsewhere"
     tick_s: float = 0.0

@@ -38,6 +38,11 @@ class RunningMock:
         """The certificate's file, where the plan has TLS."""
         return self._folder / "certificate.pem"
 
+    @property
+    def authority(self) -> Path:
+        """The file of the authority that signed it, where it is not signed by itself."""
+        return self._folder / "authority.pem"
+
     def log(self) -> MockLog:
         """What it did so far; after a death that the plan asked for, what it had done until then."""
         if self.alive:
@@ -88,7 +93,7 @@ def running_mock(plan: MockPlan | None = None) -> Iterator[RunningMock]:
     with tempfile.TemporaryDirectory(prefix="servewise-mock-") as name:
         folder = Path(name)
         if plan.tls:
-            make_certificate(folder)
+            make_certificate(folder, plan.certificate)
         process = subprocess.Popen(
             [sys.executable, "-m", "servewise.measure.mock", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

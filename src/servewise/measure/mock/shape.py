@@ -19,7 +19,9 @@ class Shape:
     arguments of a call. ``line_end`` of the events, ``space`` after ``data:``. ``done``: whether ``[DONE]`` ends it.
     ``comments``: keep-alive comments and fields that bring nothing stand between. ``writes``: how events lie in
     chunks and writes (``split``: cut at odd places, both the chunks and the writes; ``joined``: two in a chunk).
-    ``closes``: after each answer the connection goes, having said so or not; ``framing``: how the body ends.
+    ``closes``: after each answer the connection goes, having said so or not, or with a reset; ``framing``: how the body
+    ends. ``version`` of HTTP (1.0 has no chunks), ``kind``: the content type (empty: none is said); ``interim``: 100
+    Continue comes before. ``document``: one JSON document comes, though a stream was asked for.
     """
 
     tokens_per_event: int = 1
@@ -34,8 +36,12 @@ class Shape:
     done: bool = True
     comments: bool = False
     writes: Literal["whole", "split", "joined"] = "whole"
-    closes: Literal["no", "said", "unsaid"] = "no"
-    framing: Literal["chunked", "close"] = "chunked"
+    closes: Literal["no", "said", "unsaid", "reset"] = "no"
+    framing: Literal["chunked", "close", "length"] = "chunked"
+    version: Literal["1.1", "1.0"] = "1.1"
+    kind: str = "text/event-stream; charset=utf-8"
+    interim: bool = False
+    document: bool = False
 
     @property
     def plain(self) -> bool:
@@ -73,7 +79,15 @@ SHAPES: Mapping[str, Mapping[str, Any]] = {
     "no-space": {"space": False},
     "closes": {"closes": "said"},
     "closes-unsaid": {"closes": "unsaid"},
+    "reset-after": {"closes": "reset"},
     "until-close": {"framing": "close"},
+    "length": {"framing": "length"},
+    "http-1.0": {"framing": "close", "version": "1.0"},
+    "100-continue": {"interim": True},
+    "plain-type": {"kind": "text/plain"},
+    "json-type": {"kind": "application/json"},
+    "no-type": {"kind": ""},
+    "document": {"document": True},
 }
 
 

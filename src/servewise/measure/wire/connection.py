@@ -87,6 +87,16 @@ class Connection:
         data, ancillary, _, _ = self.reader(READ_BYTES, stamping.ANCILLARY_BYTES)
         return data, ancillary
 
+    def spoken(self) -> bool:
+        """Whether there is something to read, or the end; what is there stays."""
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def plain(self, received: bytes) -> bytes:
         """The plain bytes within what was received."""
         return self._tls.decrypted(received) if self._tls else received

@@ -14,7 +14,7 @@ class HttpAnswer:
 
     ``fault`` is one line where the bytes are no HTTP. ``complete``: the body's end was seen. ``until_close``: only
     the connection's end can end it. ``keep_alive``: the connection may be used again. Interim (1xx) answers are passed
-    over.
+    over. What is no body (heads, the extensions of chunks, trailers) is bounded: the parser keeps it.
     """
 
     def __init__(self, on_body: Callable[[bytes], None]) -> None:
@@ -25,8 +25,8 @@ class HttpAnswer:
         self.chunked = False
         self.keep_alive = False
         self.fault = ""
-        self.on_body = on_body
-        self._head_bytes = 0
+        self._on_body = on_body
+        self._bodiless_bytes = 0  # since the last piece of body
         self._parser = httptools.HttpResponseParser(self)
 
     def feed(self, data: bytes) -> None:
@@ -34,20 +34,25 @@ class HttpAnswer:
         if self.complete:
             self.keep_alive = False
             return
-        if self.status is None:
-            self._head_bytes += len(data)
+        self._bodiless_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._spoil("the server switched to another protocol")
         except Exception as error:  # every error of the parser derives from Exception alone
             self._spoil(f"the answer is no HTTP: {error}")
-        if self.status is None and self._head_bytes > HEAD_LIMIT_BYTES:
-            self._spoil(f"the answer's head is over {HEAD_LIMIT_BYTES} bytes")
+        if self._bodiless_bytes > HEAD_LIMIT_BYTES and not self.complete:
+            what = "head is" if self.status is None else "chunk heads or trailers are"
+            self._spoil(f"the answer's {what} over {HEAD_LIMIT_BYTES} bytes")
 
     def release(self) -> None:
         """Let go of the parser, which refers back to this object: nothing is left for the garbage collector."""
-        del self._parser, self.on_body
+        del self._parser, self._on_body
+
+    def on_body(self, piece: bytes) -> None:
+        """Called by the parser."""
+        self._bodiless_bytes = 0
+        self._on_body(piece)
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
         """Called by the parser; trailers after the body are passed over."""
