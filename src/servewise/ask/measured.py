@@ -33,7 +33,7 @@ def measured_answer(place: str | Path) -> Answer:
         Answer(
             command="bench",
             conditions=over_loads([each.conditions for each in conditions]),
-            result={"rows": [_row(each) for each in conditions], "run_dir": str(place)},
+            result={"rows": [_row(each) for each in conditions if not each.is_empty], "run_dir": str(place)},
             caveats=unique((*unfinished(place, conditions), *(one for each in conditions for one in each.caveats))),
         ),
         conditions,

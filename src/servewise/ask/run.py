@@ -86,7 +86,7 @@ def run_answer(place: str | Path) -> Answer:
     return Answer(
         command="simulate",
         conditions=over_loads([each.conditions for each in conditions]),
-        result={"rows": [_simulated(each) for each in conditions]},
+        result={"rows": [_simulated(each) for each in conditions if not each.is_empty]},
         caveats=unique((*unfinished(place, conditions), *(one for each in conditions for one in each.caveats))),
     )
 

@@ -116,6 +116,11 @@ class Condition:
         return self.runs[0].record.details.get(name)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it was cut off before anything of it ended: it gives no figure."""
+        return all(each.is_cut and not len(each.record.requests) for each in self.runs)
+
+    @property
     def failed_share(self) -> float:
         """Of all its requests, in or out of the window, the share that failed; the cut off and cancelled left out."""
         failed, completed = (sum(each.count(status) for each in self.runs) for status in (FAILED, COMPLETED))

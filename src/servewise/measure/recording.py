@@ -8,12 +8,15 @@ a failed request are kept with it, for the timeline; no latency is made of them 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan, nan
+from typing import Any
 
 from servewise.measure.exchange import Arrival, Exchange
 from servewise.measure.outcome import Outcome
 from servewise.records.columns import CANCELLED, COMPLETED, FAILED, RequestColumns, TokenTimes
+
+SUMS = ("retries", "fresh_connections", "cached_known", "events")
 
 
 class Recorder:
@@ -28,6 +31,16 @@ class Recorder:
         self.outcomes: Counter[str] = Counter()
         self._told: dict[str, Counter[str]] = {name: Counter() for name in ("counted_by", "stamped", "finish_reason")}
         self._sums: Counter[str] = Counter()
+
+    @classmethod
+    def again(cls, columns: RequestColumns, details: Mapping[str, Any]) -> Recorder:
+        """The recorder of a run that was kept: its rows, and its ``details``."""
+        found = cls()
+        found.columns = columns
+        found.outcomes = Counter(details["outcomes"])
+        found._told = {name: Counter(details[name]) for name in found._told}
+        found._sums = Counter({name: details[name] for name in SUMS})
+        return found
 
     def add(self, exchange: Exchange) -> None:
         """The next request that ended, however it ended."""
@@ -57,7 +70,7 @@ class Recorder:
         """
         counts = {"outcomes": self.outcomes} | self._told
         return {name: dict(sorted(count.items())) for name, count in counts.items()} | {
-            name: self._sums[name] for name in ("retries", "fresh_connections", "cached_known", "events")
+            name: self._sums[name] for name in SUMS
         }
 
     def _count(self, exchange: Exchange) -> None:

@@ -93,7 +93,7 @@ class Begun:
         state = "goes on" if goes_on else "was ended before its time"
         of = "" if self.runs is None else f" of {len(self.runs):,}"
         last = f", {broken:,} {'is under way' if goes_on else 'was cut off'}" * bool(broken)
-        message = f"what was begun here {state}: {whole:,}{of} runs are whole{last}"
+        message = f"partial: what was begun here {state}: {whole:,}{of} runs are whole{last}"
         return (Caveat(CUT_OFF, message, "wait for its end" if goes_on else self._cure(folder)),)
 
     def _cure(self, folder: Path) -> str:

@@ -88,6 +88,12 @@ def read_run(directory: Path) -> RunRecord:
     )
 
 
+def read_beside(directory: Path, name: str) -> bytes:
+    """The file ``name`` that was kept with the run; InputError where it is not there, or not what was written."""
+    header = _read_header(directory / HEADER)
+    return _verified(directory / name, _table(header, "files", str(directory / HEADER)))
+
+
 def _requests(
     directory: Path, header: Mapping[str, Any], files: Mapping[str, Any]
 ) -> tuple[RequestColumns, tuple[Caveat, ...]]:
@@ -104,15 +110,15 @@ def _requests(
 
 def _partial(directory: Path, header: Mapping[str, Any], found: Journalled) -> tuple[Caveat, ...]:
     """That the run is not whole, and what of it is not there."""
-    goes_on = under_way(directory)
-    state, then = ("goes on", "have ended so far") if goes_on else ("was ended from outside", "had ended by then")
+    goes_on, rows = under_way(directory), len(found.requests)
+    state = "partial: the run goes on" if goes_on else "partial: the run was ended from outside"
     if header["partial"] == NOWHERE:
-        message = f"the run {state}: its requests are kept when it ends"
+        message = f"{state}: its requests are kept {'when it ends' if goes_on else 'at the end, which never came'}"
         return (Caveat(CUT_OFF, message, "run its command again: the seed gives the same requests"),)
-    torn = " and of one more the end of its line is lost" * found.torn
-    rest = "those under way are not known" + torn
+    torn = ", and of one more the end of its line is lost" * found.torn
+    message = f"{state}: {rows:,} requests had ended by then{torn}; those under way are not known"
     cure = "wait for its end" if goes_on else "measure it again for the whole run (bench --resume)"
-    cut = Caveat(CUT_OFF, f"the run {state}: {len(found.requests):,} requests {then}, {rest}", cure)
+    cut = Caveat(CUT_OFF, message, cure)
     return (cut, *_damage(directory, found))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from servewise.caveats import Caveat
+from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.window import Window
 from servewise.measure.sending import Sending
@@ -15,13 +16,17 @@ def early_end(reason: str) -> Caveat:
     return Caveat("partial-run", f"the run ended before its time ({reason})", "measure it again for the whole run")
 
 
+def load_details(condition: Condition, repeat: int) -> dict[str, Any]:
+    """What is known of a run before it."""
+    return {"concurrency": condition.concurrency, "rate_per_s": condition.rate_per_s, "repeat": repeat}
+
+
 def run_details(found: Measured) -> dict[str, Any]:
     """What ``run.json`` holds of a measured run beside conditions and requests."""
     return {
         **found.details,
-        "concurrency": found.condition.concurrency,
-        "rate_per_s": found.condition.rate_per_s,
-        "repeat": found.repeat,
+        **load_details(found.condition, found.repeat),
+        "ended": found.ended,
         "window": window_json(found.window, by_end=found.condition.streams is not None),
         "client": client_json(found.sending),
         "server": found.timeline.to_json(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -65,6 +65,17 @@ class Timeline:
             if not all(map(math.isnan, column))
         }
         return {"engine": self.engine, "failures": self.failures, "time_s": list(self.time_s)} | told
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Timeline:
+        """What ``to_json`` gave, as columns again."""
+        times = [float(each) for each in told["time_s"]]
+        columns = {name: _column(told.get(name), len(times)) for name in QUANTITIES}
+        return cls(engine=told["engine"], time_s=times, columns=columns, failures=told["failures"])
+
+
+def _column(values: Sequence[float | None] | None, count: int) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values or [None] * count]
 
 
 def _gauge(values: list[float]) -> dict[str, float] | None:
