@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 QUIET := --quiet --disable-pip-version-check
 LOCKED := -r locks/ci.txt -r locks/model.txt
 
-.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check
+.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check licences
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -70,6 +70,10 @@ lock:
 
 lock-check: $(VENV)/test
 	$(BIN)/python -m release.lock --check
+
+# make licences what comes along and its licences, into THIRD_PARTY_LICENSES.md; fails on what the policy does not allow
+licences: $(VENV)/test
+	$(BIN)/python -m release.licences
 
 clean:
 	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis
