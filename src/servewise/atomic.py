@@ -81,22 +81,25 @@ def is_part(name: str) -> bool:
     return name.startswith(".") and name.endswith(PART)
 
 
-def sweep(folder: Path, prefix: str = ".") -> None:
-    """Remove the part files in ``folder`` whose writers are dead; what cannot be removed stays."""
+def sweep(folder: Path, prefix: str = ".", *, old_s: float = OLD_S) -> None:
+    """Remove the part files in ``folder`` whose writers are dead; what cannot be removed stays.
+
+    Whoever knows that no other program writes in ``folder`` takes those of any age.
+    """
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
-        for path in list(_strays(folder, prefix)):
+        for path in list(_strays(folder, prefix, old_s)):
             with contextlib.suppress(OSError), path.open("rb") as file:
                 if locked(file.fileno()):
                     path.unlink()
 
 
-def _strays(folder: Path, prefix: str) -> Iterator[Path]:
+def _strays(folder: Path, prefix: str, old_s: float) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         for entry in entries:
             named = entry.name.startswith(prefix) and is_part(entry.name)
-            if named and entry.is_file(follow_symlinks=False) and time.time() - entry.stat().st_mtime > OLD_S:
+            if named and entry.is_file(follow_symlinks=False) and time.time() - entry.stat().st_mtime >= old_s:
                 yield Path(entry.path)
 
 

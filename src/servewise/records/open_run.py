@@ -12,14 +12,16 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from typing import Any
 
-from servewise.atomic import is_part, replace_whole, settle
+from servewise.atomic import is_part, replace_whole, settle, sweep
 from servewise.errors import InputError
 from servewise.records.claim import Claim
 from servewise.records.columns import RequestColumns
 from servewise.records.journal import Journal
 from servewise.records.placing import placed, refuse_occupied, unwritable
-from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_of
+from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_of, sums_of
 from servewise.records.tables import requests_to_parquet, steps_to_parquet
 
 
@@ -61,6 +63,7 @@ class OpenRun:
             return cls(directory, placed(directory, {HEADER: text}), None)
         try:
             claim = Claim(directory)
+            sweep(directory, old_s=0.0)
             replace_whole(directory / HEADER, text)
         except OSError as error:
             raise unwritable(directory, error) from error
@@ -86,9 +89,27 @@ class OpenRun:
         try:
             for name, data in files.items():
                 replace_whole(self.directory / name, data)
-            replace_whole(self.directory / HEADER, _text(run, files, None))
+        except OSError as error:
+            self.close()
+            raise _unwritable(self.directory, error) from error
+        self.finish_grown(run, sums_of(files))
+
+    def finish_grown(self, run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> None:
+        """Close the directory of ``run``, whose row files are there: ``sums`` is what is said of them."""
+        try:
+            replace_whole(self.directory / HEADER, _text(run, sums, None))
             if self._journal is not None:
                 self._journal.path.unlink()
+        except OSError as error:
+            raise _unwritable(self.directory, error) from error
+        finally:
+            self.close()
+
+    def finish_grown(self, run: RunRecord, files: Mapping[str, Mapping[str, Any]]) -> None:
+        """Close the directory whose row files grew in it (``streaming``) and are there; ``files`` are told in it."""
+        header = json.dumps(header_of(run, {}) | {"files": files}, indent=2, ensure_ascii=False, allow_nan=False)
+        try:
+            replace_whole(self.directory / HEADER, (header + "\n").encode())
         except OSError as error:
             raise _unwritable(self.directory, error) from error
         finally:
@@ -131,8 +152,8 @@ def _headed(directory: Path, header: bytes, *, claimed: bool) -> Claim | None:
     return None
 
 
-def _text(run: RunRecord, files: Mapping[str, bytes], partial: str | None) -> bytes:
-    header = header_of(run, files) | ({} if partial is None else {"partial": partial})
+def _text(run: RunRecord, sums: Mapping[str, Mapping[str, Any]], partial: str | None) -> bytes:
+    header = header_of(run, sums) | ({} if partial is None else {"partial": partial})
     return (json.dumps(header, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -62,7 +62,7 @@ def write_run(directory: Path, run: RunRecord) -> None:
     files = {REQUESTS: requests_to_parquet(run.requests)}
     if run.steps is not None:
         files[STEPS] = steps_to_parquet(run.steps)
-    header = json.dumps(header_of(run, files), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    header = json.dumps(header_of(run, sums_of(files)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     placed(directory, files | {HEADER: header.encode()}).release()
 
 
@@ -133,9 +133,13 @@ def _damage(directory: Path, found: Journalled) -> tuple[Caveat, ...]:
     return (Caveat("damaged-journal", message, "look at the disk, and measure again"),)
 
 
-def header_of(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What ``run.json`` holds of ``run``, whose Parquet files are ``files``."""
-    sums = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+def sums_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """What ``run.json`` says of the files beside it."""
+    return {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
+
+
+def header_of(run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What ``run.json`` holds of ``run``, whose other files have these ``sums``."""
     return {
         "schema": SCHEMA,
         "kind": run.kind,
@@ -146,7 +150,7 @@ def header_of(run: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
         "command": run.command,
         "caveats": [each.to_json() for each in run.caveats],
         "details": dict(run.details),
-        "files": sums,
+        "files": dict(sums),
     }
 
 
