@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from typing import Any
 
 from servewise.atomic import is_part, replace_whole, settle, sweep
 from servewise.errors import InputError
@@ -100,16 +99,6 @@ class OpenRun:
             replace_whole(self.directory / HEADER, _text(run, sums, None))
             if self._journal is not None:
                 self._journal.path.unlink()
-        except OSError as error:
-            raise _unwritable(self.directory, error) from error
-        finally:
-            self.close()
-
-    def finish_grown(self, run: RunRecord, files: Mapping[str, Mapping[str, Any]]) -> None:
-        """Close the directory whose row files grew in it (``streaming``) and are there; ``files`` are told in it."""
-        header = json.dumps(header_of(run, {}) | {"files": files}, indent=2, ensure_ascii=False, allow_nan=False)
-        try:
-            replace_whole(self.directory / HEADER, (header + "\n").encode())
         except OSError as error:
             raise _unwritable(self.directory, error) from error
         finally:
