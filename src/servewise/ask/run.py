@@ -20,6 +20,7 @@ from servewise.records.begun import Begun, read_begun
 from servewise.records.columns import RequestColumns
 from servewise.records.open_run import OpenRun, refuse_kept
 from servewise.records.run_directory import RunRecord
+from servewise.records.streaming import GrowingRun
 from servewise.simulate.run import Run
 from servewise.version import __version__
 
@@ -39,11 +40,23 @@ class KeptRun:
             command=command,
             details={"policy": policy, "rate_per_s": rate_per_s},
         )
+        self._directory = directory
+        self._rows: GrowingRun | None = None
         self._open = OpenRun.announce(directory, self._record)
 
     def finish(self, run: Run) -> None:
         """Keep ``run``."""
         self._open.finish(replace(self._record, requests=run.requests, steps=run.steps, slots=run.slots))
+
+    def growing(self) -> GrowingRun:
+        """Where the records of a run too long for memory go; ``finish_grown`` follows."""
+        self._rows = GrowingRun(self._directory)
+        return self._rows
+
+    def finish_grown(self, slots: int) -> None:
+        """All records are there."""
+        assert self._rows is not None, "nothing grows here"
+        self._open.finish_grown(replace(self._record, slots=slots), self._rows.finish())
 
     def __enter__(self) -> KeptRun:
         return self
@@ -51,6 +64,8 @@ class KeptRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._rows is not None:
+            self._rows.close()
         self._open.close()
 
 

@@ -39,6 +39,16 @@ TYPES = {"d": arrow.DataType.float64(), "q": arrow.DataType.int64()}
 
 def requests_to_parquet(requests: RequestColumns) -> bytes:
     """The request records as Parquet bytes."""
+    return _bytes(requests_table(requests))
+
+
+def steps_to_parquet(steps: StepColumns) -> bytes:
+    """The step records as Parquet bytes; the optional columns only where the run recorded them."""
+    return _bytes(steps_table(steps))
+
+
+def requests_table(requests: RequestColumns) -> arrow.Table:
+    """The request records as an Arrow table."""
     rows = len(requests)
     columns: dict[str, Any] = {name: _plain(getattr(requests, name), rows, name) for name in REQUEST_INTS[:1]}
     columns |= {name: _plain(getattr(requests, name), rows, name) for name in (*REQUEST_FLOATS, *REQUEST_INTS[1:])}
@@ -50,14 +60,14 @@ def requests_to_parquet(requests: RequestColumns) -> bytes:
     for row, text in requests.errors.items():
         errors[row] = text.encode("utf-8", "replace").decode()  # a server's bytes may be no text
     columns["error"] = arrow.Array(errors, arrow.DataType.string())
-    return _bytes(columns)
+    return arrow.Table.from_pydict(columns)
 
 
-def steps_to_parquet(steps: StepColumns) -> bytes:
-    """The step records as Parquet bytes; the optional columns only where the run recorded them."""
+def steps_table(steps: StepColumns) -> arrow.Table:
+    """The step records as an Arrow table."""
     known = [name for name in STEP_OPTIONAL if len(getattr(steps, name)) == len(steps)]
     names = (*STEP_FLOATS, *STEP_INTS, *known)
-    return _bytes({name: _plain(getattr(steps, name), len(steps), name) for name in names})
+    return arrow.Table.from_pydict({name: _plain(getattr(steps, name), len(steps), name) for name in names})
 
 
 def requests_from_parquet(data: bytes, where: str) -> RequestColumns:
@@ -107,9 +117,9 @@ def _token_times(times: TokenTimes | None, rows: int) -> arrow.Array:
     return arrow.list_array(arrow.Array.from_numpy(offsets), arrow.Array.from_numpy(values), mask=missing)
 
 
-def _bytes(columns: dict[str, Any]) -> bytes:
+def _bytes(table: arrow.Table) -> bytes:
     buffer = io.BytesIO()
-    arro3.io.write_parquet(arrow.Table.from_pydict(columns), buffer, compression=COMPRESSION)
+    arro3.io.write_parquet(table, buffer, compression=COMPRESSION)
     return buffer.getvalue()
 
 
