@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from servewise.ask import replicates
+from servewise.ask.long_runs import LongRun, is_long
 from servewise.ask.run import KeptRun, planned
 from servewise.ask.serving import Door, Load, shapes_of, source_of
+from servewise.ask.telling import Teller, told
 from servewise.batching.speculative.tally import Tally
 from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
@@ -60,6 +62,12 @@ class Experiment:
     conditions: Conditions
     run_dir: Path | None
     several: bool
+    telling: Path | None = None  # where long runs tell how far they are
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its runs leave memory as they go."""
+        return is_long(self.workload, self.requests)
 
 
 def run(
@@ -75,12 +83,17 @@ def run(
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
-    with keeping, Workers(experiment, worthwhile(processes, simulated)) as workers:
+    telling = told(progress if experiment.is_long else None, experiment.requests * len(tasks))
+    with (
+        keeping,
+        telling as folder,
+        Workers(replace(experiment, telling=folder), worthwhile(processes, simulated)) as workers,
+    ):
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []
         for summary in workers.each(_replicate, tasks):
             done.append(summary)
-            if progress is not None:
+            if progress is not None and not experiment.is_long:
                 progress(len(done), len(tasks))
     count = len(experiment.replicates)
     grouped = {row: done[index * count : (index + 1) * count] for index, row in enumerate(rows)}
@@ -113,6 +126,8 @@ def _together(which: Sequence[Replicate], runs: Sequence[Row]) -> Row:
 
 
 def _replicate(experiment: Experiment, task: Task) -> Row:
+    if experiment.is_long:
+        return _long(experiment, task)
     which, rate, clock, seed = task
     server = experiment.clocks[which][clock]
     tally = None if server.speculation is None else Tally()
@@ -125,6 +140,19 @@ def _replicate(experiment: Experiment, task: Task) -> Row:
             kept.finish(run)
     summary = summarise(run.requests, run.steps, slots=run.slots, slo=experiment.slo)
     return Row(replace(summary, rejected=summary.rejected + door.refused), trend(run.requests), tally)
+
+
+def _long(experiment: Experiment, task: Task) -> Row:
+    """The same of a run too long for memory."""
+    which, rate, clock, offset = task
+    server, seed = experiment.clocks[which][clock], experiment.seed + offset
+    tally = None if server.speculation is None else Tally()
+    source, door = source_of(experiment.workload, rate, seed, experiment.longest)
+    tell = Teller(experiment.telling, "-".join(map(str, task)))
+    with _kept(experiment, task) as kept, LongRun(server.policy.slots, experiment.slo, kept) as long:
+        server.run(source, seed=seed, tally=tally, into=long.into, progress=tell)
+        summary, balance = long.figures()
+    return Row(replace(summary, rejected=summary.rejected + door.refused), balance, tally)
 
 
 def _knee(experiment: Experiment, of: tuple[int, int]) -> Knee:

@@ -12,6 +12,7 @@ from servewise.batching.speculative.tally import Tally
 from servewise.deployment.deployment import Deployment
 from servewise.records.columns import RequestColumns
 from servewise.simulate.arrivals import Arrivals
+from servewise.simulate.recorder import Sink
 from servewise.simulate.replica import Watch
 from servewise.simulate.run import Run, simulate
 from servewise.simulate.speculating.speculation import Speculation
@@ -45,10 +46,12 @@ class Server:
         seed: int = 0,
         tally: Tally | None = None,
         longest_jump: int | None = None,
+        into: Sink | None = None,
     ) -> Run:
         """Run ``requests`` to their ends, or until told to stop; ``watch`` sees every step.
 
         ``seed`` draws what speculation keeps, and ``tally`` counts it; ``longest_jump`` 1 runs steps one by one.
+        ``into`` takes the records as they are made, in place of the Run.
         """
         policy, beside = self.policy, None
         if self.speculation is not None:
@@ -67,6 +70,7 @@ class Server:
             longest_jump=longest_jump,
             beside=beside,
             deployment=self.deployment,
+            into=into,
         )
 
     def timed_by(self, estimator: Estimator) -> Server:
