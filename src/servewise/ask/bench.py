@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from servewise.answer import Answer
+from servewise.ask.bench_begun import COMMAND, begun_in, options_of
 from servewise.ask.bench_caveats import run_caveats
+from servewise.ask.bench_keeping import Keeping, answered
 from servewise.ask.bench_options import Asked, BenchOptions, asked
 from servewise.ask.bench_rows import measured_row
 from servewise.ask.bench_words import knee_json, lengths_of, load_of, loads_of, search_caveats, shown
 from servewise.ask.rows import slo_rows
-from servewise.atomic import replace_whole
 from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
-from servewise.errors import InputError, RunFailed
+from servewise.errors import RunFailed
 from servewise.measure.ask import Ask
 from servewise.measure.bench.campaign import Campaign
 from servewise.measure.bench.condition import Condition
@@ -42,13 +42,11 @@ from servewise.measure.load.token_counter import token_counter
 from servewise.measure.load.wanted import schedule_for
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
+from servewise.records.begun import Begun
 from servewise.records.columns import RequestColumns
-from servewise.records.placing import refuse_occupied
 from servewise.records.run_directory import RunRecord
 from servewise.version import __version__
 
-ANSWER = "bench.json"
-COMMAND = "servewise bench"
 Progress = Callable[[int, int], None]
 
 
@@ -61,8 +59,26 @@ class Benched:
     reason: str
 
 
-def bench(url: str, options: BenchOptions, *, progress: Progress | None = None) -> Benched:
-    """Measure the server at ``url``; see ``BenchOptions``.
+def resume(
+    folder: str | Path,
+    url: str | None = None,
+    *,
+    given: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Benched:
+    """Go on with the measurement that was begun in ``folder``; the answer of one that is whole is given again.
+
+    ``given`` are options named again: a key and headers, which were not kept; any other must be as it was. InputError
+    for the first that differs, and for another version, server or content of a file.
+    """
+    begun = begun_in(Path(folder))
+    address, options = options_of(begun, Path(folder), url, given or {})
+    answer = answered(Path(folder), begun)
+    return bench(address, options, progress=progress, begun=begun) if answer is None else Benched(answer, "whole", "")
+
+
+def bench(url: str, options: BenchOptions, *, progress: Progress | None = None, begun: Begun | None = None) -> Benched:
+    """Measure the server at ``url``; see ``BenchOptions``. ``begun``: what was begun in its folder before.
 
     Every condition is run ``repeats`` times in random order, each run after a warm-up of its own; figures are of its
     steady window (``measure.bench.window``). What ended before an interrupt, a dead server or a full disk is in the
@@ -73,14 +89,15 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None) 
     most = max((each.streams or 1 for each in wanted.conditions), default=1)
     make_room(-(-most // options.workers))
     with Crew(options.workers) if options.workers > 1 else nullcontext(None) as crew:
-        return _Bench(wanted, crew, progress).go()
+        return _Bench(wanted, crew, progress, begun).go()
 
 
 class _Bench:
     """A measurement under way."""
 
-    def __init__(self, wanted: Asked, crew: Crew | None, progress: Progress | None) -> None:
+    def __init__(self, wanted: Asked, crew: Crew | None, progress: Progress | None, begun: Begun | None) -> None:
         self.crew = crew
+        self.keeping = None if wanted.run_dir is None else Keeping(wanted, wanted.run_dir, begun)
         self.wanted, self.target, self.options = wanted, wanted.target, wanted.options
         self.form = wanted.form
         self.engine: str | None = None
@@ -92,12 +109,16 @@ class _Bench:
 
     def go(self) -> Benched:
         """Probe, measure, answer."""
-        self._claim()
+        if self.keeping is None:
+            return self._go()
+        self.keeping.claim(self._conditions())
         try:
-            self._meet()
-        except BaseException:
-            self._release()
-            raise
+            return self._go()
+        finally:
+            self.keeping.release()
+
+    def _go(self) -> Benched:
+        self._meet()
         knee = self._measure()
         if not any(each.tally.completed for each in self.campaign.runs):
             if self.campaign.ended == "interrupted":
@@ -112,6 +133,8 @@ class _Bench:
         probed = probe(self.target, self.form, self._send, self._fetch)
         self.form = probed.form
         self.engine = self.options.engine or engine_of(self.target, self._fetch) or dialect_at(self.target, self._fetch)
+        if self.keeping is not None:
+            self.keeping.met(self.engine, self._conditions())
         self._learn()
         self.caveats = (*probed.caveats, *self.prompts.size.caveats)
 
@@ -133,10 +156,16 @@ class _Bench:
         self.prompts = salted.calibrated(self._send, self.form)
 
     def _run_one(self, condition: Condition, repeat: int) -> Measured:
+        kept = None if self.keeping is None else self.keeping.run(condition, repeat)
+        found = self._measured(condition, repeat) if kept is None else kept
+        self._progressed(found)
+        return found
+
+    def _measured(self, condition: Condition, repeat: int) -> Measured:
         options, seed = self.options, self.options.seed + repeat
         salt = 0 if self.wanted.cache == "as-is" else secrets.randbits(62)
         prompts = replace(self.prompts, seed=seed, salt=salt)
-        found = measure(
+        return measure(
             RunWanted(
                 condition=condition,
                 schedule=self._schedule(condition, prompts, seed),
@@ -147,7 +176,8 @@ class _Bench:
                 drain_s=self._drain_s(condition),
                 retries=self.wanted.load.retries,
                 slo=self.wanted.slo,
-                directory=self._directory(condition, repeat),
+                directory=None if self.keeping is None else self.keeping.directory(condition, repeat),
+                claimed=not self.wanted.several,
                 record=self._record(condition, seed),
                 fetch=lambda: get(self.target, self.target.metrics_path),
                 count_text=self.count_text,
@@ -155,8 +185,6 @@ class _Bench:
             ),
             self._driver(),
         )
-        self._progressed(found)
-        return found
 
     def _drain_s(self, condition: Condition) -> float:
         """How long what is open may go on. Of an open loop all counts; in a search what is later has failed the SLO."""
@@ -207,44 +235,9 @@ class _Bench:
             repeats = options.repeats if options.ci is None else MOST
             self.progress(len(self.campaign.runs) + 1, len(self.wanted.conditions) * repeats)
 
-    def _claim(self) -> None:
-        """Refuse a run directory that cannot be used, before any traffic is sent."""
-        folder = self.wanted.run_dir
-        if folder is None:
-            return
-        refuse_occupied(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(b"\0")
-        except OSError as error:
-            what = f"the run cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(folder), hint="another place for the run") from error
-
-    def _release(self) -> None:
-        """Take the empty folder away where nothing will be measured."""
-        if self.wanted.run_dir is not None:
-            with suppress(OSError):
-                self.wanted.run_dir.rmdir()
-
-    def _directory(self, condition: Condition, repeat: int) -> Path | None:
-        folder = self.wanted.run_dir
-        if folder is None or not self.wanted.several:
-            return folder
-        return folder / (f"{condition.name}-{repeat + 1}" if self._repeated else condition.name)
-
-    @property
-    def _repeated(self) -> bool:
-        return self.options.repeats > 1 or self.options.ci is not None
-
     def _keep(self, answer: Answer) -> None:
-        if self.wanted.run_dir is None or self.campaign.ended == "disk":
-            return
-        try:
-            replace_whole(self.wanted.run_dir / ANSWER, (answer.dumps() + "\n").encode())
-        except OSError as error:
-            what = f"the answer cannot be written ({error.strerror or error})"
-            raise InputError(what, where=str(self.wanted.run_dir), hint="the runs in it are whole") from error
+        if self.keeping is not None and self.campaign.ended != "disk":
+            self.keeping.end(answer, self.campaign.ended)
 
     def _record(self, condition: Condition, seed: int) -> RunRecord:
         return RunRecord(
@@ -276,9 +269,10 @@ class _Bench:
         return max((each.repeat + 1 for each in self.campaign.runs), default=1)
 
     def _answer(self, knee: Knee | None) -> Answer:
-        groups = [self.campaign.of(each) for each in self.campaign.conditions()]
+        groups = [_that_count(self.campaign.of(each)) for each in self.campaign.conditions()]
         rows = [measured_row(runs, self.wanted.load, self.options.seed) for runs in groups]
         ended = () if self.campaign.ended == "whole" else (early_end(self.campaign.reason),)
+        resumed = () if self.keeping is None else self.keeping.caveats()
         return Answer(
             command="bench",
             conditions=self._conditions(),
@@ -291,9 +285,14 @@ class _Bench:
                 "prefix_cache": self.wanted.cache,
                 "order": [f"{each.condition.name}-{each.repeat + 1}" for each in self.campaign.runs],
             },
-            caveats=unique((*ended, *self.caveats, *search_caveats(knee), *run_caveats(self.wanted, groups))),
+            caveats=unique((*ended, *resumed, *self.caveats, *search_caveats(knee), *run_caveats(self.wanted, groups))),
         )
 
     def _example(self) -> str:
         examples = (example for each in self.campaign.runs for example in each.tally.examples.values())
         return next(examples, self.campaign.reason or "none ended")
+
+
+def _that_count(runs: list[Measured]) -> list[Measured]:
+    """Those that came to their end; where none did, what there is."""
+    return [each for each in runs if each.ended == "whole"] or runs

@@ -20,14 +20,23 @@ Progress = Callable[[int, int], None]
 _OF_BENCH = tuple(each.name for each in fields(BenchOptions))
 
 
-def bench(url: str, *, progress: Progress | None = None, **options: Any) -> Answer:
+def bench(
+    url: str | None = None, *, resume: str | Path | None = None, progress: Progress | None = None, **options: Any
+) -> Answer:
     """Measure the server at ``url``; ``options`` are those of ``BenchOptions``: model, hardware, precision and others.
+
+    ``resume``: go on with what was begun in that run directory; options named again must be as they were.
 
     What ended early is in the answer, with the caveat ``partial-run``. Raises InputError and RunFailed as
     ``ask.bench.bench``.
     """
     from servewise.ask.bench import bench as measured
+    from servewise.ask.bench import resume as gone_on_with
 
+    if resume is not None:
+        return gone_on_with(resume, url, given=_known(options, _OF_BENCH, "bench"), progress=progress).answer
+    if url is None:
+        raise InputError("lacks the server's URL", where="bench", hint="or resume, a run directory to go on with")
     return measured(url, bench_options(options), progress=progress).answer
 
 

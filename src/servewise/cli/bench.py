@@ -14,6 +14,7 @@ from servewise.cli.showing import Show, answering
 from servewise.errors import InputError
 
 if TYPE_CHECKING:
+    from servewise.ask.bench import Benched
     from servewise.ask.bench_options import BenchOptions
 
 NEEDED = ("model", "hardware", "precision")
@@ -67,6 +68,7 @@ ENDED = {"whole": 0, "interrupted": 130, "server": 3, "disk": 2}
 @click.option("--timeout", type=DURATION, metavar="S", help="Of a whole answer.  [30min]")
 @click.option("--first-token-timeout", type=DURATION, metavar="S", help="Of its first byte.  [5min]")
 @click.option("--run-dir", metavar="D", help="Keep every request's record in this folder, as they end.")
+@click.option("--resume", metavar="D", help="Go on with what was begun in this folder; its options are kept there.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of lengths, arrivals, texts and order.")
 @click.option("--quality-against", metavar="URL2", help="Same prompts to both servers: agreement, KL, both speeds.")
 @click.option("--quality-precision", metavar="P", help="Of the server at URL2, e.g. q4_0.")
@@ -77,6 +79,7 @@ def command(
     show: Show,
     *,
     url: str | None,
+    resume: str | None,
     self_test: bool,
     quality_against: str | None,
     quality_precision: str | None,
@@ -92,6 +95,8 @@ def command(
     if self_test:
         _alone("concurrency", "workers", "self_test", "as_json", "output", "api_key")
         return _self_test(show, url, options["concurrency"], options["workers"])
+    if resume is not None:
+        return _resume(show, url, resume, options)
     _need(url=url, **{name: options[name] for name in NEEDED})
     from servewise.ask.bench_options import BenchOptions
 
@@ -105,10 +110,30 @@ def command(
 
     with progress_bar("measuring") as progress:
         found = bench(str(url), BenchOptions(**options), progress=progress)
+    return _shown(show, found)
+
+
+def _resume(show: Show, url: str | None, folder: str, options: dict[str, Any]) -> int:
+    """What was begun, gone on with; options that are named again must be as they were."""
+    from servewise.ask.bench import resume
+
+    for name in ("quality_against", "quality_precision", "quality_model", "run_dir"):
+        if _named(name):
+            raise click.UsageError(f"--resume takes no --{name.replace('_', '-')}", click.get_current_context())
+    given = {name: value for name, value in options.items() if _named(name)}
+    with progress_bar("measuring") as progress:
+        return _shown(show, resume(folder, url, given=given, progress=progress))
+
+
+def _shown(show: Show, found: Benched) -> int:
     show(found.answer)
     if found.ended != "whole":
         click.echo(f"servewise: {found.reason}; what ended before is above", err=True)
     return ENDED[found.ended]
+
+
+def _named(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def _quality(show: Show, url: str, options: BenchOptions, other_url: str, other: BenchOptions) -> int:
@@ -133,7 +158,7 @@ def _alone(*taken: str) -> None:
     context = click.get_current_context()
     for each in context.command.params:
         name = str(each.name)
-        if name not in (*taken, "url") and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if name not in (*taken, "url") and _named(name):
             raise click.UsageError(f"the self-test takes no {each.opts[0]}", context)
 
 
