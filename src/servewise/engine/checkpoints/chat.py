@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import jinja2
@@ -42,12 +43,17 @@ class ChatTemplate:
         """
         _check(messages)
         try:
-            template = _environment(self.clock).from_string(self.source)
+            template = _compiled(self.source, self.clock)
             return template.render(messages=messages, add_generation_prompt=True, **self.variables)
         except jinja2.TemplateSyntaxError as error:
             raise InputError(f"line {error.lineno}: {_short(error)}", where=self.where) from None
         except Exception as error:  # a template is foreign code: it can raise anything
             raise InputError(f"cannot render these messages: {_short(error)}", where=self.where) from None
+
+
+@lru_cache(maxsize=8)
+def _compiled(source: str, clock: Clock) -> jinja2.Template:
+    return _environment(clock).from_string(source)
 
 
 def _check(messages: Sequence[Message]) -> None:

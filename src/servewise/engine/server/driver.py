@@ -25,7 +25,8 @@ from servewise.errors import InputError
 from servewise.records.columns import COMPLETED
 
 LONGEST_WAIT_S = 3600.0
-KEPT_STEPS = 100_000  # records are begun anew after so many: a server runs for days
+KEPT_STEPS = 10_000  # records are begun anew after so many, a megabyte or two: a server runs for days
+LONGEST_STEP_S = 60.0
 STUCK_S = 600.0  # a step that takes longer does not come back: the slowest, a long prompt on a CPU, takes a minute
 UNREAD_TOKENS = 4096
 TOO_SLOW = "the client reads too slowly: it is too far behind its reply"
@@ -106,6 +107,7 @@ class Driver:
     ) -> None:
         self._engine, self._meters = engine, meters
         self._unread_tokens, self._stuck_s = unread_tokens, stuck_s
+        self.patience_s = LONGEST_STEP_S  # what ``stop`` waits for the step that runs
         self._busy_since = inf  # when the turn that runs began [monotonic s]
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._told: list[tuple[Reply, Event]] = []
@@ -151,9 +153,9 @@ class Driver:
         self._inbox.put(partial(self._abandon, self._reason))
 
     async def stop(self) -> None:
-        """End what still runs, and the thread after its step; one that is stuck is left to the process's end."""
+        """End what still runs, and the thread after its step; one that takes long is left to the process's end."""
         self._inbox.put(self._end_work)
-        await asyncio.to_thread(self._thread.join, None if self.alive else 1.0)
+        await asyncio.to_thread(self._thread.join, self.patience_s)
 
     async def submit(self, wanted: Sequence[tuple[Sequence[int], SamplingSettings]], arrival_s: float) -> Reply:
         """Queue a request's choices, all or none; raises InputError where one can never run.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import signal
 import socket
 import threading
@@ -20,6 +22,7 @@ from servewise.engine.server.protocol import GuardedProtocol
 from servewise.errors import InputError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+KERNEL_BYTES = 128 << 10  # unsent bytes that the kernel may hold of a connection, not the megabytes that it would take
 LAST_WORDS_S = 1.0  # for replies to say that they failed, when the grace is over
 
 
@@ -27,12 +30,14 @@ def bound(host: str, port: int) -> socket.socket:
     """A listening socket on ``host``; port 0 is any free one. Raises InputError where it cannot be had."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(
             f"cannot listen: {reason.lower()}", where=f"{host}:{port}", hint="another --port; 0 takes any free one"
         ) from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)  # connections inherit it
+    return listener
 
 
 def address_of(listener: socket.socket) -> str:
@@ -54,13 +59,14 @@ class HttpServer(uvicorn.Server):
     """
 
     def __init__(self, api: Api, listener: socket.socket, *, grace_s: int = 30) -> None:
-        self._api, self.listener, self._grace_s = api, listener, grace_s
+        self.api, self.listener, self._grace_s = api, listener, grace_s
         self._until = inf  # when the grace is over [monotonic s]
         super().__init__(
             uvicorn.Config(
                 api.application(),
                 http=partial(GuardedProtocol, api.limits, api.watched),  # type: ignore[arg-type] # any maker will do
                 ws="none",
+                proxy_headers=False,
                 loop="asyncio",
                 lifespan="on",
                 log_level="error",
@@ -84,25 +90,34 @@ class HttpServer(uvicorn.Server):
     def stop(self) -> None:
         """Stop gracefully; from any thread, or a signal's handler."""
         self._until = min(self._until, time.monotonic() + self._grace_s)
-        self._api.door.close()
+        self.api.door.close()
 
     async def on_tick(self, counter: int) -> bool:
         """uvicorn asks every 0.1 s whether to end."""
         if self.stopping and not self.should_exit:
-            self._api.driver.drain()
+            self.api.driver.drain()
             over = time.monotonic() >= self._until
             if over:
-                self._api.driver.abandon()
+                self.api.driver.abandon()
             self.should_exit = over or not self.server_state.tasks
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End: what waits for company to fill a batch need not wait any more."""
+        """End: what runs has what is left of the grace, and nothing after a second signal; then connections break."""
         self.stop()
-        self._api.driver.drain()
+        self.api.driver.drain()
         left_s = max(self._until - time.monotonic(), LAST_WORDS_S)
-        self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment] # it takes any seconds
+        if self.force_exit:
+            left_s, self.force_exit = 0.0, False
+            self.api.driver.patience_s = LAST_WORDS_S
+        asyncio.get_running_loop().call_later(left_s, self._break_off)
+        self.config.timeout_graceful_shutdown = math.ceil(left_s + LAST_WORDS_S)
         await super().shutdown(sockets)
+
+    def _break_off(self) -> None:
+        """Every handler hears that its client has gone, and ends."""
+        for each in list(self.server_state.connections):
+            each.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -39,6 +39,7 @@ class GuardedProtocol(H11Protocol):
         super().__init__(**uvicorns)
         self._limits, self._watched = limits, watched
         self._phase: tuple[str, object] = ("", None)
+        self._since_s = 0.0
         self._owed: asyncio.TimerHandle | None = None
         self._unsent: asyncio.TimerHandle | None = None
         self._inner = self.app
@@ -49,7 +50,7 @@ class GuardedProtocol(H11Protocol):
         await self._inner(scope, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client came; one that says nothing makes room where there are too many."""
+        """A client came; the longest silent one makes room where there are too many."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # any unsent byte pauses the writer and starts the stall's timer
         _keep_alive(transport.get_extra_info("socket"))
@@ -115,7 +116,7 @@ class GuardedProtocol(H11Protocol):
         phase = (self._owes(), self.cycle)
         if phase == self._phase:
             return
-        self._phase = phase
+        self._phase, self._since_s = phase, self.loop.time()
         if self._owed is not None:
             self._owed.cancel()
             self._owed = None
@@ -141,12 +142,15 @@ class GuardedProtocol(H11Protocol):
             self.transport.close()
 
     def _room_made(self) -> bool:
-        """Close a connection on which nothing is going on, if there is one."""
-        for each in self.connections:
-            if each is not self and isinstance(each, GuardedProtocol) and each._owes() == "word":
-                each.transport.close()
-                return True
-        return False
+        """Close the connection that has been silent for longest, if there is one."""
+        others = [each for each in self.connections if isinstance(each, GuardedProtocol) and each is not self]
+        silent = [each for each in others if each._owes() == "word" and not each.transport.is_closing()]
+        closing = sum(each.transport.is_closing() for each in others)
+        if len(self.connections) - closing <= self._limits.connections:
+            return True
+        if silent:
+            min(silent, key=lambda each: each._since_s).transport.close()
+        return bool(silent)
 
     def _say(self, fault: Fault) -> None:
         """Answer outside of any request, and close."""

@@ -1,0 +1,98 @@
+"""The server that is soaked: a process of its own with small limits, watched from outside through /proc."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+MODEL = "smollm2-135m-instruct"
+SLOTS, QUEUED, BLOCKS = 8, 4, 96  # 1,536 tokens of KV: eight sequences do not always fit, so some are preempted
+LIMITS = {
+    "--slots": SLOTS,
+    "--max-queued": QUEUED,
+    "--blocks": BLOCKS,
+    "--max-context": 512,
+    "--max-unread": 64,
+    "--stall-timeout": "4s",
+    "--head-timeout": "3s",
+    "--body-timeout": "4s",
+    "--max-body": 262_144,
+    "--max-connections": 64,
+    "--threads": 1,
+    "--grace": 20,
+    "--port": 0,
+}
+
+
+@dataclass
+class Server:
+    """A running server; ``ended`` is how it ended after ``stop``: its exit code and what it wrote to stderr."""
+
+    process: subprocess.Popen[str]
+    url: str
+    key: str
+    errors: IO[str]
+    ended: tuple[int, str] | None = None
+
+    def usage(self) -> dict[str, int]:
+        """Resident bytes of it and its children, open files, threads."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return {
+            "rss_bytes": sum(map(_resident, (pid, *map(int, children)))),
+            "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+            "threads": len(os.listdir(f"/proc/{pid}/task")),
+        }
+
+    def stop(self) -> None:
+        """SIGTERM, as an orchestrator does."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self.errors.seek(0)
+        self.ended = (code, self.errors.read())
+
+
+def _resident(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:  # it has just ended
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def served(nice: int = 0) -> Iterator[Server]:
+    """The server for the time of the block; its key is new and comes by the environment."""
+    key = f"sk-{secrets.token_hex(16)}"
+    options = [str(each) for pair in LIMITS.items() for each in pair]
+    command = ["nice", "-n", str(nice), sys.executable, "-m", "servewise", "serve", MODEL, *options, "--json"]
+    environment = os.environ | {"SERVEWISE_API_KEY": key}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as process,
+    ):
+        try:
+            yield Server(process, _address(process), key, errors)
+        finally:
+            process.kill()
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    text = ""
+    while not text.endswith("\n}\n"):
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError("the server did not start")
+        text += line
+    return str(json.loads(text)["result"]["url"])
