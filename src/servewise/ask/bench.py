@@ -31,7 +31,8 @@ from servewise.measure.bench.open_files import make_room
 from servewise.measure.bench.probing import dialect_at, engine_of, patiently, probe
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
-from servewise.measure.drive.crew import Crew
+from servewise.measure.crew.crew import Crew
+from servewise.measure.crew.here import Here
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
 from servewise.measure.drive.one import send_one
@@ -88,7 +89,7 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None, 
     wanted = asked(url, options)
     most = max((each.streams or 1 for each in wanted.conditions), default=1)
     make_room(-(-most // options.workers))
-    with Crew(options.workers) if options.workers > 1 else nullcontext(None) as crew:
+    with Crew([Here(options.workers)]) if options.workers > 1 else nullcontext(None) as crew:
         return _Bench(wanted, crew, progress, begun).go()
 
 

@@ -26,3 +26,4 @@ class Outcome(StrEnum):
     RESET = "reset"  # the connection broke in the middle
     TIMED_OUT = "timed-out"  # see the reason for which wait
     CANCELLED = "cancelled"  # by the user or the end of the run
+    LOST = "lost"  # with the worker process or the host that had sent it: no fault of the server

@@ -94,8 +94,9 @@ def columns(exchanges: Iterable[Exchange]) -> RequestColumns:
 
 
 def status_of(outcome: Outcome) -> int:
-    """A row's status: completed, cancelled, and failed for every other way to end."""
-    return {Outcome.COMPLETED: COMPLETED, Outcome.CANCELLED: CANCELLED}.get(outcome, FAILED)
+    """A row's status: completed; cancelled, also where this side lost it; and failed for every other way to end."""
+    own = {Outcome.COMPLETED: COMPLETED, Outcome.CANCELLED: CANCELLED, Outcome.LOST: CANCELLED}
+    return own.get(outcome, FAILED)
 
 
 def error_text(exchange: Exchange) -> str:

@@ -95,7 +95,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 def test_every_request_has_one_outcome_by_its_deadline(
     server: tuple[str, Said], words: list[bytes], first: bytes, places: list[int], then: str
 ) -> None:
-    """Whatever comes, cut and ended however: one outcome a request, soon, with a reason; no success but what says so."""
+    """Whatever comes, cut and ended however: one outcome a request, soon, with a reason; a success says so."""
     url, said = server
     data = first + b"".join(words)
     said.pieces, said.then = cut(data, places), then

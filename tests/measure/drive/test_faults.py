@@ -250,6 +250,30 @@ def test_stop_and_interrupt() -> None:
     assert [each.outcome for each in got] == [Outcome.CANCELLED] * 4
 
 
+def test_an_interrupt_is_heard_while_the_run_drains() -> None:
+    """After the last request was sent too, an interrupt does not wait until what is under way has ended."""
+    got: list[Exchange] = []
+    began_s = monotonic()
+
+    def interrupted() -> bool:
+        if monotonic() - began_s > 0.4:
+            raise KeyboardInterrupt
+        return False
+
+    with served(_endless) as url, pytest.raises(KeyboardInterrupt):
+        drive(
+            Flood(range(2), 2),
+            target_of(url, model="m"),
+            start_s=began_s,
+            on_end=got.append,
+            until_s=0.2,
+            drain_s=60,
+            stop=interrupted,
+        )
+    assert monotonic() - began_s < 10
+    assert [each.outcome for each in got] == [Outcome.CANCELLED] * 2
+
+
 def test_tls_is_stamped_by_the_kernel_too() -> None:
     """Over TLS a request completes where the certificate is not asked for, with kernel times on Linux."""
     body = b'{"model":"mock","messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":3}'

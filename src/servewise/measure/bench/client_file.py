@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from servewise.errors import InputError
-from servewise.measure.sending import Sending
+from servewise.measure.sending import HostShare, Sending
 
 CLIENT = "client.json"
 
@@ -27,7 +27,8 @@ def client_again(data: bytes, where: str) -> Sending:
     known = {each.name for each in fields(Sending)}
     if not isinstance(found, Mapping) or not set(found) <= known:
         raise InputError("is no account of a client", where=where)
-    return Sending(**{name: _value(value) for name, value in found.items()})
+    hosts = tuple(HostShare(**each) for each in found.get("hosts", ()))
+    return Sending(**{name: _value(value) for name, value in found.items()} | {"hosts": hosts})
 
 
 def _value(value: Any) -> Any:

@@ -34,7 +34,7 @@ class Health:
         if exchange.outcome is Outcome.COMPLETED:
             self._completed, self._refused = True, 0
             return
-        if exchange.outcome is Outcome.CANCELLED:
+        if exchange.outcome in (Outcome.CANCELLED, Outcome.LOST):
             return
         self._failed += 1
         self._last = exchange.outcome

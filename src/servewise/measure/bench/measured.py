@@ -39,8 +39,11 @@ class Measured:
     def holds(self, slo: Slo, most_failed: float) -> bool:
         """Whether the run keeps ``slo``: its bounds hold, no more than a share failed, and no queue grew.
 
-        Requests of an open loop that the end of the run cut off had waited too long: they count as failed.
+        Requests of an open loop that the end of the run cut off had waited too long: they count as failed. A run that
+        lost some of its senders did not have its load.
         """
+        if any(each.end for each in self.sending.hosts):
+            return False
         late = self.tally.cancelled if self.condition.is_open else 0
         requests = self.tally.completed + self.tally.failed + late
         growing = self.balance is not None and self.balance.verdict == "growing"

@@ -98,8 +98,8 @@ class Tally:
 
     @property
     def cancelled(self) -> int:
-        """Requests that the end of the run cut off: neither a success nor an error."""
-        return self.records.outcomes[Outcome.CANCELLED.value]
+        """Requests that the end of the run cut off, or that this side lost: neither a success nor an error."""
+        return self.records.outcomes[Outcome.CANCELLED.value] + self.records.outcomes[Outcome.LOST.value]
 
     @property
     def failed(self) -> int:

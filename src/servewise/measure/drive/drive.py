@@ -45,7 +45,8 @@ def drive(
         try:
             while True:
                 now_s = sender.now()
-                if ends_s is None and ((until_s is not None and now_s >= until_s) or (stop is not None and stop())):
+                stopped = stop is not None and stop()  # asked while it drains too: it may raise an interrupt
+                if ends_s is None and (stopped or (until_s is not None and now_s >= until_s)):
                     ends_s = now_s + drain_s
                 if ends_s is None:
                     sender.begin_due(now_s)

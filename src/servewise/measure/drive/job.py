@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from servewise.measure.drive.packing import Packed
 from servewise.measure.schedule import Schedule
@@ -11,8 +12,16 @@ from servewise.measure.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The first word: from where to import, and how far to set the clock ahead [s] (for tests of several hosts)."""
+
+    path: list[str]
+    ahead_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A share of a run: ``drive``'s arguments."""
+    """A share of a run: ``drive``'s arguments. ``start_s`` is of the worker's own clock."""
 
     schedule: Schedule
     target: Target
@@ -32,7 +41,26 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker has all that it needs; ``cpu_s`` is what it took to start."""
+    """The worker has all that it needs."""
+
+
+class Taken(NamedTuple):
+    """What is known of an ask that was taken, without its body: enough to count it where its worker is lost."""
+
+    serial: int
+    scheduled_s: float
+    retries: int
+    output_tokens: int
+    prompt_tokens: int | None
+    group: int | None
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Asks that were taken and have not ended yet."""
+
+    asks: list[Taken]
 
 
 @dataclass(frozen=True, slots=True)

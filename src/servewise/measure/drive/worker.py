@@ -7,19 +7,19 @@ import queue
 import signal
 import sys
 import threading
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from servewise.measure.drive.batches import Batches
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.frames import Frames, framed
-from servewise.measure.drive.job import Done, Ended, Job, Ready, Stop
-from servewise.measure.drive.packing import Packed, packed
-from servewise.measure.exchange import Exchange
+from servewise.measure.drive.job import Done, Job, Ready, Setup, Stop
+from servewise.measure.drive.noting import Noting
 from servewise.measure.sending import Sending
 
-BATCH = 64
-BATCH_S = 0.05
 PIECE_BYTES = 1 << 20
+LATE = "a worker had its share {:.3f} s after the start"
 
 
 class Voice:
@@ -56,6 +56,7 @@ class Ear:
     def __init__(self, descriptor: int) -> None:
         self.jobs: queue.SimpleQueue[Job | Exception | None] = queue.SimpleQueue()
         self.stop: Stop | None = None
+        self.ahead_s = 0.0
         self._descriptor = descriptor
         threading.Thread(target=self._hear_all, daemon=True).start()
 
@@ -76,36 +77,9 @@ class Ear:
         elif isinstance(message, Job):
             self.stop = None
             self.jobs.put(message)
-        else:
-            sys.path[:] = message
-
-
-class Batches:
-    """Gathers exchanges and says them together, at the latest ``BATCH_S`` after the first."""
-
-    def __init__(self, voice: Voice) -> None:
-        self._voice = voice
-        self._waiting: list[Packed] = []
-        self._since_s = 0.0
-
-    def add(self, exchange: Exchange) -> None:
-        """One more."""
-        if not self._waiting:
-            self._since_s = monotonic()
-        self._waiting.append(packed(exchange))
-        if len(self._waiting) >= BATCH:
-            self.flush()
-
-    def flush_old(self) -> None:
-        """Say them if they have waited."""
-        if self._waiting and monotonic() - self._since_s > BATCH_S:
-            self.flush()
-
-    def flush(self) -> None:
-        """Say them."""
-        if self._waiting:
-            self._voice.say(Ended(self._waiting))
-            self._waiting = []
+        elif isinstance(message, Setup):
+            sys.path[:] = message.path
+            self.ahead_s = message.ahead_s
 
 
 def main() -> None:
@@ -121,7 +95,9 @@ def main() -> None:
 
 
 def _work(job: Job, voice: Voice, ear: Ear) -> Done:
-    batches = Batches(voice)
+    batches = Batches(voice.say)
+    start_s = job.start_s - ear.ahead_s
+    late_s = monotonic() - start_s
 
     def stop() -> bool:
         batches.flush_old()
@@ -131,17 +107,17 @@ def _work(job: Job, voice: Voice, ear: Ear) -> Done:
 
     try:
         sending = drive(
-            job.schedule,
+            Noting(job.schedule, batches.begun),
             job.target,
-            start_s=job.start_s,
-            on_end=batches.add,
+            start_s=start_s,
+            on_end=batches.ended,
             until_s=job.until_s,
             stop=stop,
             keep_text=job.keep_text,
             keep_logprobs=job.keep_logprobs,
             drain_s=job.drain_s,
         )
-        done = Done(sending)
+        done = Done(sending if late_s <= 0 else replace(sending, notes=(*sending.notes, LATE.format(late_s))))
     except KeyboardInterrupt:
         done = Done(Sending())
     except Exception as error:  # whatever a schedule raises: the run must hear of it, and keep what there is

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from servewise.measure.addressing import target_of
 from servewise.measure.ask import Ask
+from servewise.measure.crew.many import drive_many
 from servewise.measure.drive.drive import drive
-from servewise.measure.drive.many import drive_many
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.fixed import one_by_one
 from servewise.measure.mock.plan import MockPlan

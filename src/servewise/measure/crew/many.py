@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from servewise.measure.drive.crew import Crew
+from servewise.measure.crew.crew import Crew
+from servewise.measure.crew.here import Here
 from servewise.measure.drive.drive import DRAIN_S
 from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Schedule
@@ -28,9 +29,9 @@ def drive_many(
     """``drive`` over ``workers`` processes that are started for it; a ``Crew`` keeps them for several runs.
 
     They take a fraction of a second to start: ``start_s`` should lie beyond that (a start that has passed is noted).
-    RunFailed when one dies; an interrupt ends all, hands over what they had and goes on as the interrupt.
+    RunFailed where none is left; an interrupt ends all, hands over what they had and goes on as the interrupt.
     """
-    with Crew(workers) as crew:
+    with Crew([Here(workers)]) as crew:
         return crew.drive(
             schedule,
             target,
