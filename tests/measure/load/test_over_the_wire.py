@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("httptools")
 
 from servewise.measure.addressing import target_of
+from servewise.measure.crew.many import drive_many
 from servewise.measure.drive.drive import drive
-from servewise.measure.drive.many import drive_many
 from servewise.measure.drive.one import send_one
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
