@@ -25,7 +25,10 @@ HINT = "TMPDIR names the folder for temporary files: name one on a disk with roo
 
 
 class Scratch:
-    """A folder for columns and other files of one piece of work; it goes with ``close``, or with this object."""
+    """A folder for columns and other files of one piece of work.
+
+    It goes with ``close``, or once neither this object nor a column of it is used any more.
+    """
 
     def __init__(self) -> None:
         try:
@@ -37,7 +40,7 @@ class Scratch:
 
     def column(self, kind: str = "d") -> Column:
         """A new column of numbers of that ``kind``: d, q, i, b as in ``array``, 1 for yes or no."""
-        return Column(self.file(), np.dtype(bool if kind == "1" else kind))
+        return Column(self.file(), np.dtype(bool if kind == "1" else kind), owner=self)
 
     def file(self) -> Path:
         """A name for a new file in it."""
@@ -60,9 +63,9 @@ class Column:
     Raises InputError where the disk takes no more, or the file is gone.
     """
 
-    def __init__(self, path: Path, kind: np.dtype[Any], length: int = 0) -> None:
+    def __init__(self, path: Path, kind: np.dtype[Any], length: int = 0, owner: Scratch | None = None) -> None:
         self.path, self.kind = path, kind
-        self._length = length
+        self._length, self._owner = length, owner
         self._file: BinaryIO | None = None
 
     def append(self, values: NDArray[Any]) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from servewise.caveats import Caveat
 from servewise.errors import InputError
+from servewise.scratch import Column
 from servewise.workload import checks
 from servewise.workload.lengths import Empirical
 from servewise.workload.request import Request
@@ -20,21 +21,23 @@ from servewise.workload.request import Request
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CHUNK = 16_384  # rows turned into Python objects at a time
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
     """The columns of a trace in order of arrival; ``arrival_s`` counts from the first request.
 
-    Row i shares the blocks ``blocks[offsets[i] : offsets[i + 1]]``, numbered from 0 to ``distinct_blocks`` - 1.
+    Row i shares the blocks ``blocks[offsets[i] : offsets[i + 1]]``, numbered from 0 to ``distinct_blocks`` - 1; None:
+    they have the names of the file. A long trace's columns are on disk (``Column``).
     """
 
-    arrival_s: Floats
-    prompt_tokens: Ints
-    output_tokens: Ints
-    offsets: Ints
-    blocks: Ints
-    distinct_blocks: int
+    arrival_s: Floats | Column
+    prompt_tokens: Ints | Column
+    output_tokens: Ints | Column
+    offsets: Ints | Column
+    blocks: Ints | Column
+    distinct_blocks: int | None
 
     def __len__(self) -> int:
         """Requests."""
@@ -79,20 +82,20 @@ class Trace:
     @property
     def mean_prompt_tokens(self) -> float:
         """Mean prompt [tokens]."""
-        return float(self.recorded.prompt_tokens[: len(self)].mean())
+        return _mean(self.recorded.prompt_tokens, len(self))
 
     @property
     def mean_output_tokens(self) -> float:
         """Mean output [tokens]."""
-        return float(self.recorded.output_tokens[: len(self)].mean())
+        return _mean(self.recorded.output_tokens, len(self))
 
     def prompt_lengths(self) -> Empirical:
         """The recorded prompt lengths as a distribution."""
-        return Empirical(self.recorded.prompt_tokens.tolist(), self.name)
+        return Empirical(self.recorded.prompt_tokens[:].tolist(), self.name)
 
     def output_lengths(self) -> Empirical:
         """The recorded output lengths as a distribution."""
-        return Empirical(self.recorded.output_tokens.tolist(), self.name)
+        return Empirical(self.recorded.output_tokens[:].tolist(), self.name)
 
     def at_rate(self, rate_per_s: float) -> Trace:
         """The same requests, their times scaled to that mean rate (the pattern of bursts stays)."""
@@ -125,6 +128,31 @@ class Trace:
         return map(Request, counting(tile * len(whole) + rows.start), times, *lengths, blocks)
 
     def _blocks(self, tile: int, rows: slice) -> Iterator[tuple[int, ...]]:
-        shift = tile * self.recorded.distinct_blocks if self.fresh_blocks else 0
-        blocks, offsets = self.recorded.blocks, self.recorded.offsets[rows.start : rows.stop + 1].tolist()
-        return (tuple((blocks[start:end] + shift).tolist()) for start, end in pairwise(offsets))
+        offsets = self.recorded.offsets[rows.start : rows.stop + 1].tolist()
+        first = offsets[0]
+        blocks = self.recorded.blocks[first : offsets[-1]]
+        if tile and self.fresh_blocks:
+            blocks = _renamed(blocks, tile, self.recorded.distinct_blocks)
+        names = blocks.tolist()
+        return (tuple(names[start - first : end - first]) for start, end in pairwise(offsets))
+
+
+def _mean(column: Ints | Column, count: int) -> float:
+    """The mean of its first ``count`` whole numbers."""
+    rows = min(count, len(column))
+    return sum(int(column[at : min(at + CHUNK, rows)].sum()) for at in range(0, rows, CHUNK)) / rows
+
+
+def _renamed(blocks: Ints, tile: int, distinct: int | None) -> Ints:
+    """Names of blocks that repetition ``tile`` has alone.
+
+    Where they are not numbered, 63 bits mixed of name and repetition (Steele et al. 2014, SplitMix64's finaliser): of
+    10^8 blocks the odds that any two names meet are one in a thousand.
+    """
+    if distinct is not None:
+        return blocks + tile * distinct
+    mixed = blocks.astype(np.uint64) + np.uint64(tile * GOLDEN % 2**64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: Ints = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
+    return found
