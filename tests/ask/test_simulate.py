@@ -13,7 +13,7 @@ from servewise.ask.deploying import Options
 from servewise.ask.run import run_answer
 from servewise.ask.simulate import simulate
 from servewise.errors import InputError, UnknownName
-from servewise.plan import workers
+from servewise.executing import executor
 from servewise.workload.lengths import Fixed
 from servewise.workload.synthetic import ClosedLoop
 
@@ -129,7 +129,7 @@ def test_above_saturation_the_answer_says_so() -> None:
 
 def test_processes_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process or two: the same document."""
-    monkeypatch.setattr(workers, "SMALL", 0)
+    monkeypatch.setattr(executor, "SMALL", 0)
     one, two = (
         simulate("llama-2-13b", workload=chat(60), rate=[1, 2], seeds=2, processes=processes, **STUDY).dumps()
         for processes in (1, 2)

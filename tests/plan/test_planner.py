@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from tests.plan.made import poisson
 
+from servewise.executing import executor
+from servewise.executing.executor import Executor
 from servewise.hardware.catalogue import load_accelerator
 from servewise.metrics.slo import parse_slo
 from servewise.modelspec.load import load_model
-from servewise.plan import planner, workers
+from servewise.plan import planner
 from servewise.plan.candidates import Space, candidates
 from servewise.plan.planner import Planned, Question, find_plan, relative_spread
 from servewise.plan.sensitivity import CHANGES
@@ -69,8 +71,8 @@ def test_the_first_is_the_cheapest(found: Planned) -> None:
 
 def test_two_processes_find_the_same(found: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything but which process did it: ranking, costs, intervals, reasons, sensitivity."""
-    monkeypatch.setattr(workers, "SMALL", 0)
-    other = find_plan(QUESTION, processes=2)
+    monkeypatch.setattr(executor, "SMALL", 0)
+    other = find_plan(QUESTION, Executor(processes=2))
 
     assert [(each.candidate.title, each.rate_per_s) for each in other.ranking] == [
         (each.candidate.title, each.rate_per_s) for each in found.ranking

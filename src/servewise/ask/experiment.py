@@ -17,12 +17,13 @@ from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.ask.telling import Teller, told
 from servewise.batching.speculative.tally import Tally
 from servewise.conditions import Conditions
+from servewise.executing.executor import Executor
+from servewise.executing.workers import Workers
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
-from servewise.plan.workers import Workers, worthwhile
 from servewise.simulate.settled import since
 from servewise.workload.conversations import Conversations
 from servewise.workload.sessions import SessionArrivals
@@ -71,9 +72,9 @@ class Experiment:
 
 
 def run(
-    experiment: Experiment, rates: Sequence[float], processes: int, progress: Progress | None
+    experiment: Experiment, rates: Sequence[float], executor: Executor, progress: Progress | None
 ) -> tuple[dict[tuple[int, float], Row], list[Knee]]:
-    """Every replicate of every row and knee, by as many processes as there are; then each put together."""
+    """Every replicate of every row and knee, wherever ``executor`` says; then each put together."""
     talks = isinstance(experiment.workload, Conversations)
     policies = range(len(experiment.clocks))
     rows = [(which, rate) for which in policies for rate in rates]
@@ -87,11 +88,13 @@ def run(
     with (
         keeping,
         telling as folder,
-        Workers(replace(experiment, telling=folder), worthwhile(processes, simulated)) as workers,
+        Workers(
+            replace(experiment, telling=folder), executor.worthwhile(simulated), of=replace(experiment, run_dir=None)
+        ) as workers,
     ):
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []
-        for summary in workers.each(_replicate, tasks):
+        for summary in workers.each(_replicate, tasks, here=leaves_files(experiment.run_dir)):
             done.append(summary)
             if progress is not None and not experiment.is_long:
                 progress(len(done), len(tasks))
@@ -101,6 +104,11 @@ def run(
     if talks:
         return whole, [seen_knee({rate: whole[which, rate] for rate in rates}) for which in policies]
     return whole, [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies]
+
+
+def leaves_files(run_dir: Path | None) -> Callable[[Task], bool]:
+    """Whether a task keeps its run: the first replicate of a row does, where runs are kept."""
+    return lambda task: run_dir is not None and task[2:] == (NOMINAL, 0)
 
 
 def seen_knee(rows: Mapping[float, Row]) -> Knee:

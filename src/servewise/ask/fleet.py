@@ -41,6 +41,7 @@ from servewise.ask.serving import (
 )
 from servewise.caveats import unique
 from servewise.errors import InputError
+from servewise.executing.executor import Executor, executor_named
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.simulate.fleet.autoscale import Autoscale
@@ -82,6 +83,8 @@ def fleet(
     price: float | None = None,
     run_dir: str | Path | None = None,
     processes: int = 1,
+    executor: str | Executor = "local",
+    keep: str | Path | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Answer:
@@ -97,8 +100,8 @@ def fleet(
     that do both; KV moves over ``link`` (a network's or an accelerator's name, ``50GB/s:10us``), with ``overlap`` layer
     by layer; answers are sent to decode servers by ``decode_router``.
 
-    ``policy`` and what follows, ``workload``, seeds and intervals are as in ``simulate``; ``price`` [$ per
-    accelerator-hour] stands for the shipped one of the first accelerator.
+    ``policy`` and what follows, ``workload``, seeds, intervals, ``executor`` and ``keep`` are as in ``simulate``;
+    ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
     """
     splits = splits_of(disaggregate, replicas)
     _belongs(link=link, overlap=overlap, decode_router=decode_router, on_failure=on_failure, apart=splits, fail=fail)
@@ -127,6 +130,7 @@ def fleet(
     door = Door(shapes_of(load, seed), longest)
     deque(door, maxlen=0)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
+    where = executor_named(executor, processes, keep)
     random = any(name in DRAWING for each in layouts for name in (each.router, how.decode_router))
     offsets = seeds if is_seeded(load) or random else 1
     experiment = FleetExperiment(
@@ -143,7 +147,7 @@ def fleet(
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(layouts) * len(rates) > 1,
     )
-    rows = run(experiment, rates, processes, progress)
+    rows = run(experiment, rates, where, progress)
     return Answer(
         command="fleet",
         conditions=experiment.conditions,

@@ -12,16 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from servewise.ask import replicates
-from servewise.ask.experiment import NOMINAL, Replicate
+from servewise.ask.experiment import NOMINAL, Replicate, leaves_files
 from servewise.ask.fleet_layout import Behaviour, Layout, run_layout
 from servewise.ask.run import KeptRun, planned
 from servewise.ask.serving import Load, source_of
 from servewise.conditions import Conditions
+from servewise.executing.executor import Executor
+from servewise.executing.workers import Workers
 from servewise.metrics.latency import ints
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
-from servewise.plan.workers import Workers, worthwhile
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
 from servewise.records.selection import steps_by_replica
 from servewise.simulate.disaggregated.transfers import Moved
@@ -99,20 +100,17 @@ class FleetExperiment:
 
 
 def run(
-    experiment: FleetExperiment, rates: Sequence[float], processes: int, progress: Progress | None
+    experiment: FleetExperiment, rates: Sequence[float], executor: Executor, progress: Progress | None
 ) -> dict[tuple[int, float], FleetRow]:
-    """Every replicate of every row, by as many processes as there are; then each row put together."""
+    """Every replicate of every row, wherever ``executor`` says; then each row put together."""
     rows = [(which, rate) for which in range(len(experiment.layouts)) for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
-    done: list[Outcome] = []
     layouts, kept = experiment.layouts, experiment.run_dir is not None
     folders = [_folder(experiment, layouts[which], rate) for which, rate in rows] if kept else []
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
-    with keeping, Workers(experiment, worthwhile(processes, experiment.requests * len(tasks))) as workers:
-        for outcome in workers.each(_replicate, tasks):
-            done.append(outcome)
-            if progress is not None:
-                progress(len(done), len(tasks))
+    simulated, of = experiment.requests * len(tasks), replace(experiment, run_dir=None)
+    with keeping, Workers(experiment, executor.worthwhile(simulated), of=of) as workers:
+        done = list(workers.each(_replicate, tasks, progress, leaves_files(experiment.run_dir)))
     count = len(experiment.replicates)
     return {row: _together(experiment, done[at * count : (at + 1) * count]) for at, row in enumerate(rows)}
 

@@ -38,6 +38,7 @@ from servewise.caveats import unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Limits
 from servewise.errors import InputError, UnknownName
+from servewise.executing.executor import Executor, executor_named
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.plan.candidates import DEFAULT_COUNTS, Space, candidates
@@ -81,6 +82,8 @@ def plan(
     emit: str | Iterable[str] = (),
     seed: int = 0,
     processes: int = 1,
+    executor: str | Executor = "local",
+    keep: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """The deployments of ``model`` that keep ``slo`` on ``workload``, ranked, with reasons.
@@ -92,12 +95,13 @@ def plan(
     by the cost of an output token at the highest rate. ``prices``: a TOML file or dollars per accelerator-hour by
     name, over the shipped quotes. That nothing keeps the SLO is an answer: ``recommendation`` None, with
     ``closest``. ``launch`` starts the recommendation: for the plan's engine, or for those that ``emit`` names (vllm,
-    sglang, trtllm, llamacpp, kubernetes).
+    sglang, trtllm, llamacpp, kubernetes). ``executor`` and ``keep`` are as in ``simulate``.
     """
     targets = targets_named(emit)
     spec = with_kv_heads(model_named(model), kv_heads)
     chips = tuple(accelerator_named(each) for each in _several(accelerators))
     objective = parse_slo(slo) if isinstance(slo, str) else slo
+    where = executor_named(executor, processes, keep)
     asked = None if rate is None else positive(rate, "rate")
     load = _open(workload_named(workload, requests))
     space = Space(
@@ -131,7 +135,7 @@ def plan(
         others=_others(load, traffic, seed, door.longest),
         seed=seed,
     )
-    found = find_plan(question, processes, progress)
+    found = find_plan(question, where, progress)
     kinds = {kind_for(each.deployment, estimator) for each in question.candidates}
     launches = launches_of(question, found, fetched_as(model, spec.name), targets, space.limits.max_context_tokens)
     return Answer(

@@ -50,6 +50,7 @@ from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
+from servewise.executing.executor import Executor, executor_named
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.metrics.summary import RunSummary
 from servewise.plan.bracket import bracket
@@ -98,6 +99,8 @@ def simulate(
     moment: str | None = None,
     moment_file: str | Path | None = None,
     processes: int = 1,
+    executor: str | Executor = "local",
+    keep: str | Path | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Answer:
@@ -115,6 +118,8 @@ def simulate(
     below it, unless its backlog grew. ``run_dir`` gets the first seed's run of each row; ``moment_file`` what every
     request and step did in the window ``moment`` (``60s:70s``) of the first row, for chrome://tracing or
     ui.perfetto.dev. More than one of ``processes`` needs the caller's script to have ``if __name__ == "__main__":``.
+    ``executor``: ``local``, or a Ray cluster: ``ray``, ``ray://host:port``, ``host:port``; ``keep``: a folder for what
+    each finished run gave, from which the same call goes on (``executing.Executor``). Neither changes the answer.
     """
     deployment = deploy(model, accelerator, **options)
     choices = PolicyOptions(
@@ -129,6 +134,7 @@ def simulate(
     load = fitted(workload_named(workload, requests), longest_context(deployment))
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
+    where = executor_named(executor, processes, keep)
     whole(seeds, "seeds", most=MOST_SEEDS)
     whole(seed, "seed", least=0)
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
@@ -170,7 +176,7 @@ def simulate(
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
     )
-    rows, knees = run(experiment, rates, processes, progress)
+    rows, knees = run(experiment, rates, where, progress)
     shown: dict[str, Any] = {}
     if seen is not None and seen_file is not None:
         source, _ = source_of(load, rates[0], seed, longest_context(deployment))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from servewise.answer import Answer
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
-from servewise.plan.workers import Workers
+from servewise.executing.executor import Executor, executor_named
+from servewise.executing.workers import Workers
 from servewise.study import StudyTable, figures, summary
 from servewise.study.every_table import MAKERS
 from servewise.version import __version__
@@ -15,17 +16,13 @@ from servewise.version import __version__
 Progress = Callable[[int, int], None]
 
 
-def study(*, processes: int = 1, progress: Progress | None = None) -> Answer:
+def study(*, processes: int = 1, executor: str | Executor = "local", progress: Progress | None = None) -> Answer:
     """Every table of the study with its figures, ours and a verdict a row; some 20 s, most of it batching runs.
 
     The rooms are fed the study's rounded inputs (26 GB of weights, 2 TB/s, 312 TFLOP/s).
     """
-    made: list[StudyTable] = []
-    with Workers(None, processes) as workers:
-        for table in workers.each(_made, list(MAKERS)):
-            made.append(table)
-            if progress is not None:
-                progress(len(made), len(MAKERS))
+    with Workers(None, executor_named(executor, processes)) as workers:
+        made = list(workers.each(_made, list(MAKERS), progress))
     counted = summary(made)
     return Answer(
         command="study",

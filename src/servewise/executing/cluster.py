@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import secrets
@@ -82,11 +83,14 @@ def _keep_to_this_machine() -> None:
 def _installed() -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         import ray
     except ImportError as error:
         raise InputError("Ray is not installed", where="executor", hint="pip install 'servewise[ray]'") from error
     logging.getLogger("ray").setLevel(logging.CRITICAL)
+    worker: Any = importlib.import_module("ray._private.worker")
+    worker._worker_logs_enabled = False  # it prints what it hears of nodes on our stdout, whatever log_to_driver says
     assert isinstance(ray, ModuleType)
     return ray
 
@@ -131,6 +135,15 @@ def _answering(address: str) -> None:
         socket.create_connection((host, port), PATIENCE_S).close()
     except OSError as error:
         raise _unreachable(address, error) from error
+
+
+def answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    try:
+        _answering(address)
+    except RunFailed:
+        return False
+    return True
 
 
 def host_and_port(address: str) -> tuple[str, int]:

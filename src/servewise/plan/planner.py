@@ -8,7 +8,7 @@
 3. The finalists get an interval, from other stretches (or seeds) and from draws of the estimator's coefficients.
 4. The winner is weighed again with inputs 10% off (``sensitivity``).
 
-Each step is a list of independent tasks for ``Workers``; what is done does not depend on how many processes do it.
+Each step is a list of independent tasks for ``Workers``; what is done does not depend on who does it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import hypot, sqrt
 
+from servewise.executing.executor import Executor
+from servewise.executing.workers import Workers
 from servewise.metrics.percentiles import Interval
 from servewise.metrics.slo import Slo
 from servewise.metrics.student import t_quantile
@@ -29,13 +31,13 @@ from servewise.plan.sensitivity import CHANGES, Moved, moved
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic, typical
 from servewise.plan.weighing import Rejected, Weighed, admitted, server_of, weigh
-from servewise.plan.workers import Workers, worthwhile
 
 FINALISTS = 3
 STRETCH = 2_000  # requests
 SLOW, FAST = range(2)
 RUNS = 8  # of a candidate's search, about
 SCREENING = 0.03  # precision of the search on a stretch
+HERE = Executor()
 Progress = Callable[[int, int], None]
 Outcome = Weighed | Rejected
 
@@ -73,14 +75,14 @@ class Planned:
     simulations: int = field(default=0)
 
 
-def find_plan(question: Question, processes: int = 1, progress: Progress | None = None) -> Planned:
+def find_plan(question: Question, executor: Executor = HERE, progress: Progress | None = None) -> Planned:
     """The plan that answers ``question``."""
     by = measure(priced=_any_price(question), rate_asked=question.rate_per_s is not None)
     stretch = typical(question.traffic, STRETCH)
     task = _Task(question=question, stretch=stretch)
     simulated = RUNS * len(stretch.requests) * len(question.candidates) + len(question.traffic.requests)
-    with Workers(task, worthwhile(processes, simulated)) as workers:
-        screened = _followed(workers.each(_screen, range(len(question.candidates))), len(question.candidates), progress)
+    with Workers(task, executor.worthwhile(simulated)) as workers:
+        screened = workers.each(_screen, range(len(question.candidates)), progress)
         outcomes = dict(enumerate(screened))
         ratio = _verify(workers, task, outcomes, by)
         order = _order(question, outcomes, by)
@@ -126,15 +128,6 @@ class _Task:
 
 def _any_price(question: Question) -> bool:
     return any(each.deployment.accelerator.name in question.prices for each in question.candidates)
-
-
-def _followed(found: Iterable[Outcome], total: int, progress: Progress | None) -> list[Outcome]:
-    done = []
-    for each in found:
-        done.append(each)
-        if progress is not None:
-            progress(len(done), total)
-    return done
 
 
 def _weighed(outcome: Outcome) -> Weighed:

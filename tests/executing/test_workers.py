@@ -7,7 +7,8 @@ import os
 import pytest
 
 from servewise.errors import InputError, UnknownName
-from servewise.plan.workers import SMALL, Workers, worthwhile
+from servewise.executing.executor import SMALL, Executor
+from servewise.executing.workers import Workers
 
 
 def scaled(shared: int, task: int) -> int:
@@ -30,13 +31,13 @@ def refuse(_: int, task: int) -> int:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_results_come_in_order(processes: int) -> None:
     """However many processes there are, result i is that of task i."""
-    with Workers(3, processes) as workers:
+    with Workers(3, Executor(processes=processes)) as workers:
         assert list(workers.each(scaled, range(20))) == [3 * task for task in range(20)]
 
 
 def test_one_process_is_the_callers_own() -> None:
     """With one process nothing is spawned, so that a plain script needs no guard."""
-    with Workers(0, 1) as workers:
+    with Workers(0, Executor()) as workers:
         assert set(workers.each(process, [0, 1])) == {os.getpid()}
 
 
@@ -44,10 +45,13 @@ def test_one_process_is_the_callers_own() -> None:
 @pytest.mark.parametrize(("task", "line"), [(0, "task: is wrong"), (1, "engine: unknown engine 'vlm'")])
 def test_a_mistake_keeps_its_sentence(processes: int, task: int, line: str) -> None:
     """An InputError raised in a worker reaches the caller as one, with what it says."""
-    with pytest.raises(InputError, match=line), Workers(0, processes) as workers:
+    with pytest.raises(InputError, match=line), Workers(0, Executor(processes=processes)) as workers:
         list(workers.each(refuse, [task]))
 
 
 def test_little_work_is_not_worth_a_process() -> None:
     """A handful of requests are run by the caller's own process, however many were allowed."""
-    assert (worthwhile(4, SMALL), worthwhile(4, SMALL + 1), worthwhile(1, 10**9)) == (1, 4, 1)
+    four, cluster = Executor(processes=4), Executor(processes=4, cluster="auto")
+
+    assert (four.worthwhile(SMALL).processes, four.worthwhile(SMALL + 1).processes) == (1, 4)
+    assert cluster.worthwhile(1) == cluster  # asked for by name, it is what does the work

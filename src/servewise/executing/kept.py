@@ -1,0 +1,135 @@
+"""What the finished tasks of a sweep gave, kept in a file as they finish: a sweep that was broken off goes on."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import io
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from servewise.errors import InputError
+from servewise.executing.build import this_build
+from servewise.executing.notes import note
+from servewise.executing.plain import from_plain, to_plain
+
+SCHEMA = "servewise.kept/1"
+MISSING: Any = object()
+
+
+class Kept:
+    """The file of the sweep over ``shared`` in ``folder``: a header, then a line of JSON for each task that finished.
+
+    A sweep is known by the content of what its tasks share and by what computes it (``build``), a task by its function
+    and content: a file never answers for another question, workload, price or version. Lines that are torn or damaged
+    are left out, and their tasks done again.
+    """
+
+    def __init__(self, folder: Path, shared: object) -> None:
+        self._sweep = content_of((SCHEMA, sorted(this_build().items()), shared))
+        self.path = folder / f"{self._sweep[:24]}.jsonl"
+        self._lines: dict[str, Any] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lines = _lines_of(self.path)
+            self._file: io.FileIO | None = io.FileIO(self.path, "a+")
+            self._begin()
+        except OSError as error:
+            raise InputError(f"cannot be written ({error.strerror})", where="keep", hint="another folder") from error
+
+    def find(self, function: Callable[..., Any], task: object) -> Any:
+        """What ``function`` made of ``task``, or ``MISSING``."""
+        plain = self._lines.get(_key(function, task), MISSING)
+        try:
+            return plain if plain is MISSING else from_plain(plain)
+        except (ValueError, TypeError, KeyError, AttributeError):  # not written by us
+            return MISSING
+
+    def add(self, function: Callable[..., Any], task: object, result: object) -> None:
+        """Keep ``result``, with the operating system when this returns; a full disk ends keeping, not the sweep."""
+        if self._file is None:
+            return
+        try:
+            self._write({"task": _key(function, task)}, to_plain(result))
+        except OSError as error:
+            note(f"{self.path}: no more results are kept ({error.strerror})")
+            self.close()
+
+    def close(self) -> None:
+        """No more results."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def forget(self) -> None:
+        """Take the file away."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        """A header in a new file; a torn line of an old one is closed."""
+        assert self._file is not None
+        size = self._file.seek(0, io.SEEK_END)
+        if size == 0:
+            self._write({"schema": SCHEMA, "build": dict(this_build())}, None)
+            return
+        self._file.seek(size - 1)
+        if self._file.read(1) != b"\n":
+            self._file.write(b"\n")
+
+    def _write(self, head: dict[str, Any], result: Any) -> None:
+        """One line in one piece, as several sweeps may write to the file at once."""
+        assert self._file is not None
+        text = json.dumps(result, separators=(",", ":"), allow_nan=False)
+        line = json.dumps(head | {"check": _check(text), "result": text}, separators=(",", ":")).encode() + b"\n"
+        if self._file.write(line) != len(line):
+            raise OSError(28, "No space left on device")
+
+
+def content_of(value: object) -> str:
+    """SHA-256 of what ``value`` holds, whichever objects hold it.
+
+    Written as a pickle, of which nothing is ever read, without its notes on which objects are the same ones.
+    """
+    hashed = _Hash()
+    pickler = pickle.Pickler(hashed, protocol=5)
+    pickler.fast = True
+    pickler.dump(value)
+    return hashed.sum.hexdigest()
+
+
+class _Hash(io.RawIOBase):
+    """A file that only hashes what is written to it."""
+
+    def __init__(self) -> None:
+        self.sum = hashlib.sha256()
+
+    def write(self, content: Any) -> int:
+        self.sum.update(content)
+        return len(content)
+
+
+def _key(function: Callable[..., Any], task: object) -> str:
+    return content_of((function.__module__, function.__qualname__, task))
+
+
+def _check(text: str) -> str:
+    return f"{binascii.crc32(text.encode()):08x}"
+
+
+def _lines_of(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    found = {}
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+                if "task" in row and _check(row["result"]) == row["check"]:
+                    found[row["task"]] = json.loads(row["result"])
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                continue
+    return found
