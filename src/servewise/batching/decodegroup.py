@@ -8,11 +8,13 @@ without touching the members.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from itertools import count
 from typing import Protocol
 
 from servewise.batching.sequence import Sequence
 
 FOREVER = 1 << 62
+JOINS = count(1)  # one for all groups: a sequence may leave one and join another, where it left its number in a heap
 
 
 class GroupMaker(Protocol):
@@ -41,7 +43,6 @@ class DecodeGroup:
     __slots__ = (
         "_crossings",
         "_ends",
-        "_joins",
         "_phases",
         "below_window",
         "block_tokens",
@@ -63,7 +64,6 @@ class DecodeGroup:
         self.size = 0
         self.context_tokens = 0
         self.windowed_tokens = 0
-        self._joins = 0
         self._ends: list[tuple[int, int, int, Sequence]] = []  # (end step, serial, join, member)
         # _phases[p]: members whose last block is full whenever step % block_tokens == p; stored twice in a row
         # so that any stretch of under one cycle is one slice.
@@ -75,7 +75,7 @@ class DecodeGroup:
         """Take in a sequence whose prompt is computed and whose newest token is not yet in the cache."""
         step = self.step
         end = step + sequence.output_tokens - sequence.generated
-        self._joins = join = self._joins + 1
+        join = next(JOINS)
         sequence.end_step = end
         sequence.join = join
         heappush(self._ends, (end, sequence.serial, join, sequence))

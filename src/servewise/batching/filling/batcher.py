@@ -24,6 +24,10 @@ Preempted = tuple[Sequence, ...]
 Planned = tuple[list[Chunk], list[Sequence], Preempted]
 
 
+def _serial(sequence: Sequence) -> int:
+    return sequence.serial
+
+
 class HeldElsewhere(Exception):
     """Another batcher on the same pool holds the blocks that the last running sequence needs; the others went back.
 
@@ -263,6 +267,26 @@ class ContinuousBatcher:
         self._moved_tokens += self._way_back.leave(victim, whole=whole)
         self._waiting.give_back(victim)
         return victim
+
+    @property
+    def prefilling(self) -> list[Sequence]:
+        """Who is in its prompt."""
+        return self._prefilling
+
+    def hand_over(self, sequence: Sequence) -> None:
+        """``sequence``, which is in its prompt, goes to another batcher on the same pool, with its blocks."""
+        self._prefilling.remove(sequence)
+        del self._running[sequence.serial]
+
+    def take_over(self, sequences: list[Sequence]) -> None:
+        """Sequences that another batcher handed over, each in the place of its number."""
+        self._prefilling = sorted((*self._prefilling, *sequences), key=_serial)
+        self._running.update((each.serial, each) for each in sequences)
+        self._running = dict(sorted(self._running.items()))
+
+    def computed_ahead(self, chunks: tuple[Chunk, ...]) -> None:
+        """Parts of prompts, none their last, count as computed and take their blocks before their batch is back."""
+        self._computed(chunks, [])
 
     def give_way(self) -> Sequence:
         """One that runs goes back, for the sake of another batcher on the same pool; somebody must run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from servewise.batching.decodegroup import FOREVER, DecodeGroup
+from servewise.batching.decodegroup import FOREVER, JOINS, DecodeGroup
 from servewise.batching.sequence import Sequence
 from servewise.batching.speculative.acceptance import Draws
 from servewise.batching.speculative.draft_length import DraftLength
@@ -45,7 +45,7 @@ class SpeculativeGroup(DecodeGroup):
 
     def join(self, sequence: Sequence) -> None:
         """Take in a sequence whose prompt is computed and whose newest token is not yet in the cache."""
-        self._joins = join = self._joins + 1
+        join = next(JOINS)
         sequence.join = join
         self._members[join] = sequence, self._draws.stream(sequence.serial)
         self.size += 1

@@ -6,12 +6,12 @@ batches to be busy. vLLM v1 keeps a queue of p batches and schedules whoever is 
 model outputs"); v0 has p virtual engines, each with a scheduler of its own, and a new request goes to the one with the
 fewest unfinished (vllm/engine/llm_engine.py); SGLang has p running batches of
 max_running_requests / p each (sglang/srt/managers/scheduler_pp_mixin.py event_loop_pp). Here, as in SGLang and v0, a
-sequence stays in its lane, and no lane takes more than its even share of what is there; as in v1 and SGLang, all share
-one block pool and a sequence that waits goes to whichever lane plans next.
+sequence that decodes stays in its lane, and no lane takes more than its even share of what is there; as in v1 and
+SGLang, all share one block pool and a sequence that waits goes to whichever lane plans next.
 
-Other than here, vLLM v1 and TensorRT-LLM give the next part of a prompt to the next batch, whichever it is; here it
-waits for its lane's decoding sequences, unless there are none. Long prompts under load gain less from stages than there
-(``benchmarks.accuracy.pipeline_stages``).
+So does a prompt under way, as in v1 (v1/core/sched/scheduler.py ``_update_after_schedule``: "allowing us to schedule
+the prefill request again immediately in the next scheduling step") and SGLang (one ``chunked_req`` for all batches):
+the next part follows the last through the stages, in the next lane's batch, and stays with the lane of its last part.
 """
 
 from __future__ import annotations
@@ -39,17 +39,29 @@ class Lane:
 
     batcher: Batcher
     flying: Batch | None = None
+    unfinished: Batch | None = None  # of what flies, that which only its return makes true
     held: int = 0
     put_by: int = 0
 
     @property
-    def running(self) -> Mapping[int, Sequence]:
-        """Who runs, by serial, where sequences come and go; batches that are released whole hold all they will need."""
-        return self.batcher.running if isinstance(self.batcher, ContinuousBatcher) else {}
+    def comes_and_goes(self) -> bool:
+        """Whether sequences join at every step; batches that are released whole hold all they will need."""
+        return isinstance(self.batcher, ContinuousBatcher)
 
-    def give_way(self) -> Sequence:
-        """One that runs goes back."""
-        return cast("ContinuousBatcher", self.batcher).give_way()
+    @property
+    def continuous(self) -> ContinuousBatcher:
+        """The batcher of a lane that ``comes_and_goes``."""
+        return cast("ContinuousBatcher", self.batcher)
+
+    @property
+    def running(self) -> Mapping[int, Sequence]:
+        """Who runs, by serial."""
+        return self.continuous.running if self.comes_and_goes else {}
+
+    @property
+    def prefilling(self) -> list[Sequence]:
+        """Who is in its prompt."""
+        return self.continuous.prefilling if self.comes_and_goes else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +123,10 @@ class Lanes:
 
     @property
     def alone(self) -> bool:
-        """Whether one lane has all sequences: its steps follow each other with nothing between."""
-        return not self._waiting and sum(lane.held > 0 for lane in self._lanes) == 1
+        """Whether one lane has all sequences and none is in its prompt: its steps follow each other at once."""
+        if self._waiting or sum(lane.held > 0 for lane in self._lanes) != 1:
+            return False
+        return len(self._lanes) == 1 or not any(lane.prefilling for lane in self._lanes)
 
     @property
     def next_s(self) -> float:
@@ -161,10 +175,12 @@ class Lanes:
             others = [lane for lane in holding if lane is not spared and lane.running]
             if not others:
                 return None
-            self.lost.append(max(others, key=lambda lane: max(lane.running)).give_way())
+            self.lost.append(max(others, key=lambda lane: max(lane.running)).continuous.give_way())
         return batch
 
     def _planned(self, lane: Lane, now_s: float) -> Batch | None:
+        if lane.comes_and_goes and len(self._lanes) > 1:
+            self._gather_prompts(lane)
         if self._waiting and not self._standing:
             self._feed(lane, now_s)
         ran = tuple(lane.running.values())
@@ -181,10 +197,35 @@ class Lanes:
             return None
         self._last = lane
         self.flying += 1
+        lane.unfinished = batch
         if len(self._lanes) > 1:
-            lane.put_by = self._blocks_for(batch, lane.batcher.group)
-            self.pool.take(lane.put_by)
+            self._put_by(lane, batch)
         return batch
+
+    def _gather_prompts(self, lane: Lane) -> None:
+        """Prompts under way come to ``lane`` from all the others, but for those whose last part is in flight."""
+        found: list[Sequence] = []
+        for other in self._lanes:
+            if other is not lane and other.prefilling:
+                last = {each.sequence.serial for each in other.unfinished.chunks} if other.unfinished else ()
+                loose = [each for each in other.prefilling if each.serial not in last]
+                for each in loose:
+                    other.continuous.hand_over(each)
+                other.held -= len(loose)
+                found += loose
+        if found:
+            lane.continuous.take_over(found)
+            lane.held += len(found)
+
+    def _put_by(self, lane: Lane, batch: Batch) -> None:
+        """Parts of prompts are computed for whoever plans next; the blocks of what is left are put by."""
+        if batch.chunks and lane.comes_and_goes:
+            parts = tuple(each for each in batch.chunks if not each.ends_prompt)
+            lane.continuous.computed_ahead(parts)
+            last = tuple(each for each in batch.chunks if each.ends_prompt)
+            lane.unfinished = batch = batch._replace(chunks=last)
+        lane.put_by = self._blocks_for(batch, lane.batcher.group)
+        self.pool.take(lane.put_by)
 
     def _blocks_for(self, batch: Batch, group: DecodeGroup) -> int:
         """Blocks that ``batch`` takes when it is committed: its decoding ones' next, its chunks' that are not held."""
@@ -219,7 +260,8 @@ class Lanes:
         self.flying -= 1
         self.pool.free += lane.put_by
         lane.put_by = 0
-        ended = lane.batcher.commit(batch, steps)
+        ended = lane.batcher.commit(cast("Batch", lane.unfinished), steps)
+        lane.unfinished = None
         lane.held -= len(ended)
         return ended
 
