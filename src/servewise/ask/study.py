@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from servewise.answer import Answer
 from servewise.caveats import Caveat
@@ -16,12 +17,18 @@ from servewise.version import __version__
 Progress = Callable[[int, int], None]
 
 
-def study(*, processes: int = 1, executor: str | Executor = "local", progress: Progress | None = None) -> Answer:
+def study(
+    *,
+    processes: int = 1,
+    executor: str | Executor = "local",
+    keep: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Answer:
     """Every table of the study with its figures, ours and a verdict a row; some 20 s, most of it batching runs.
 
     The rooms are fed the study's rounded inputs (26 GB of weights, 2 TB/s, 312 TFLOP/s).
     """
-    with Workers(None, executor_named(executor, processes)) as workers:
+    with Workers(None, executor_named(executor, processes, keep)) as workers:
         made = list(workers.each(_made, list(MAKERS), progress))
     counted = summary(made)
     return Answer(

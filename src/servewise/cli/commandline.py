@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 LINE = "servewise.line"  # in the context's meta: the words after the program's name
-_LEFT_OUT = {"as_json", "output", "beside", "processes"}  # they do not change the answer
+_LEFT_OUT = {"as_json", "output", "beside", "processes", "executor", "keep"}  # they do not change the answer
 _SECRET = {"api_key", "headers", "key"}  # never shown, never kept
 
 

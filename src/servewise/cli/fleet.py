@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.names import POLICY, WORKLOAD
-from servewise.cli.options import deployment_options, estimator_option, processes_option
+from servewise.cli.options import deployment_options, estimator_option, executor_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import NUMBER, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -56,7 +56,7 @@ POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: 
 @click.option("--seeds", type=WHOLE, default=3, show_default=True, help="How many; a trace is the same for all.")
 @estimator_option
 @click.option("--run-dir", metavar="D", help="Keep the records of each row's first replicate in this folder.")
-@processes_option
+@executor_options
 @answering
 def command(
     show: Show,

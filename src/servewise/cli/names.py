@@ -62,3 +62,4 @@ def _engines() -> Iterable[str]:
 
 MODEL, ACCELERATOR, WORKLOAD = Name(_models), Name(_accelerators), Name(_workloads)
 POLICY, POLICIES, ENGINE = Name(_policies), Name(_policies, listed=True), Name(_engines)
+EXECUTOR = Name(lambda: ("local", "ray"))

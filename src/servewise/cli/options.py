@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from servewise.cli.names import ACCELERATOR, ENGINE, MODEL
+from servewise.cli.names import ACCELERATOR, ENGINE, EXECUTOR, MODEL
 from servewise.cli.progress import usable_cores
 from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
 from servewise.errors import InputError
@@ -77,6 +80,38 @@ def processes_option(function: F) -> F:
     """--processes; the command gets how many."""
     text = "Default: all cores; results do not depend on it."
     return click.option("--processes", type=WHOLE, metavar="N", callback=_processes, help=text)(function)
+
+
+def executor_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--processes, --executor and --keep; the command gets the ``executor`` that they make."""
+
+    @functools.wraps(function)
+    def command(*args: Any, processes: int, executor: str, keep: str | None, **kwargs: Any) -> Any:
+        from servewise.executing.executor import LOCAL, executor_named
+
+        usual = None if executor == LOCAL else _cache()
+        return function(
+            *args, executor=executor_named(executor, processes, keep or usual, forget=keep is None), **kwargs
+        )
+
+    where = (
+        "local: this machine's processes. ray: a Ray cluster, the one that runs here or RAY_ADDRESS, else one begun "
+    )
+    where += "for this; or its address, ray://HOST:PORT or HOST:PORT."
+    text = "Finished tasks are kept here, and the same command goes on from them. With ray: in the cache, until done."
+    keep_option = click.option("--keep", metavar="FOLDER", help=text)(command)
+    named = click.option("--executor", type=EXECUTOR, default="local", metavar="local|ray|ADDRESS", help=where)
+    return processes_option(named(keep_option))
+
+
+def _cache() -> Path | None:
+    """Where a sweep on a cluster is kept while it goes on; None where nothing can be written."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "servewise" / "kept"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def _processes(_: click.Context, __: click.Parameter, value: int | None) -> int:

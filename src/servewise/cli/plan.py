@@ -8,7 +8,7 @@ import click
 
 from servewise.cli.emitting import emit_launches, emit_options
 from servewise.cli.names import ACCELERATOR, ENGINE, MODEL, POLICY, WORKLOAD
-from servewise.cli.options import PRECISION_HELP, estimator_option, processes_option
+from servewise.cli.options import PRECISION_HELP, estimator_option, executor_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -41,7 +41,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--prices", metavar="FILE", help="Your prices, TOML: h100-sxm = 2.75 (dollars an accelerator-hour).")
 @estimator_option
 @click.option("--seed", type=WHOLE, default=0, show_default=True)
-@processes_option
+@executor_options
 @click.option("--check", is_flag=True, help="Exit with 1 when nothing keeps the SLO.")
 @emit_options
 @answering

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.names import POLICIES, WORKLOAD
-from servewise.cli.options import deployment_options, estimator_option, processes_option, seed_options
+from servewise.cli.options import deployment_options, estimator_option, executor_options, seed_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -51,7 +51,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--run-dir", metavar="D", help="Keep the records of each row's first replicate in this folder.")
 @click.option("--moment", metavar="FROM:TO", help="Keep what every request did then, e.g. 60s:70s, as a Chrome trace.")
 @click.option("--moment-file", metavar="FILE", help="Where; default servewise-moment.json. Open in ui.perfetto.dev.")
-@processes_option
+@executor_options
 @answering
 def command(
     show: Show, *, model: str, accelerator: str | None, policy: str, settings: tuple[str, ...], **options: Any
