@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Protocol
 
 from servewise.records.columns import RequestColumns, StepColumns
@@ -40,6 +41,7 @@ class Recorder:
         self._steps = StepColumns()
         self._request_rows: list[tuple[float, ...]] = []
         self._step_rows: list[tuple[float, ...]] = []
+        self._left_s = 0.0  # the last end among those that left
         self.stepped = self._step_rows.append
 
     def ended(self, sequence: TimedSequence, now_s: float, status: int, replica: Replica) -> None:
@@ -74,12 +76,15 @@ class Recorder:
             self._flush()
 
     def _flush(self) -> None:
+        self._flush_rows()
+        if self._into is not None:
+            self._leave(self._into, self._leave_rows)
+
+    def _flush_rows(self) -> None:
         for rows, columns in ((self._request_rows, self._requests), (self._step_rows, self._steps)):
             for name, values in zip(_columns(columns), zip(*rows, strict=True), strict=False):
                 getattr(columns, name).fromlist(list(values))  # half the time of extend
             rows.clear()
-        if self._into is not None:
-            self._leave(self._into, self._leave_rows)
 
     def leave(self) -> None:
         """All that is still here goes where the others went."""
@@ -87,8 +92,16 @@ class Recorder:
         if self._into is not None:
             self._leave(self._into, 1)
 
+    @property
+    def last_end_s(self) -> float:
+        """When the last request ended [s]; 0 where none did."""
+        self._flush_rows()
+        here = max((each for each in self._requests.end_s if not isnan(each)), default=0.0)
+        return max(here, self._left_s)
+
     def _leave(self, into: Sink, least: int) -> None:
         if len(self._requests) >= least:
+            self._left_s = max(self._left_s, self.last_end_s)
             into.requests(self._requests)
             self._requests = RequestColumns()
         if len(self._steps) >= least:

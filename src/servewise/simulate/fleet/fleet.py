@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
 
 from servewise.errors import InputError
 from servewise.records.columns import RequestColumns, StepColumns
@@ -19,7 +18,7 @@ from servewise.simulate.fleet.outage import Outage
 from servewise.simulate.fleet.roster import Head, Roster
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.scaling import Scaling
-from servewise.simulate.recorder import Recorder
+from servewise.simulate.recorder import Recorder, Sink
 from servewise.simulate.replica import Watch
 from servewise.workload.request import Request
 
@@ -62,18 +61,19 @@ def simulate_fleet(
     progress: Callable[[int], None] | None = None,
     longest_jump: int | None = None,
     watch: Watch | None = None,
+    into: Sink | None = None,
 ) -> FleetRun:
     """Run ``requests`` through replicas of ``kinds``, each sent where ``router`` says when it arrives.
 
     ``outages`` and what ``on_failure`` does to requests: see ``Failing``. ``autoscale``: ``kinds`` are the first
     replicas, further ones are like the first of them. ``lockstep``: all steps last as long as the slowest replica's
-    (see ``LockstepCore``). ``until``, ``progress``, ``longest_jump`` and ``watch`` as in ``simulate``.
+    (see ``LockstepCore``). ``until``, ``progress``, ``longest_jump``, ``watch`` and ``into`` as in ``simulate``.
 
     Raises InputError for requests out of order, a fleet without replicas, and failures of replicas that there are not.
     """
     _check(kinds, lockstep=lockstep, changing=bool(outages or autoscale))
     source = OpenArrivals(requests) if isinstance(requests, Iterable) else requests
-    recorder = Recorder()
+    recorder = Recorder(into)
 
     def made(number: int, kind: ReplicaKind, now_s: float) -> Member:
         return Member(number, kind, recorder, longest_jump=longest_jump, watch=watch, ordered_s=now_s)
@@ -100,13 +100,13 @@ def _check(kinds: Sequence[ReplicaKind], *, lockstep: bool, changing: bool) -> N
 
 def run_of(core: FleetCore, retries: Mapping[int, int]) -> FleetRun:
     """What ``core`` wrote."""
-    requests = core.recorder.requests
-    end_s = max((each for each in requests.end_s if not isnan(each)), default=0.0)
+    recorder = core.recorder
+    recorder.leave()
     return FleetRun(
-        requests=requests,
-        steps=core.recorder.steps,
+        requests=recorder.requests,
+        steps=recorder.steps,
         slots=tuple(member.slots for member in core.roster.members),
         heads=tuple(core.roster.heads),
-        paid=core.roster.paid(end_s),
+        paid=core.roster.paid(recorder.last_end_s),
         retries=retries,
     )

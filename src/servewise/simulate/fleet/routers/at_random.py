@@ -13,6 +13,7 @@ class AtRandom(Forgetful):
     """Draws by ``rng``; a Poisson stream becomes an independent one for each replica."""
 
     name = "random"
+    heeds_state = False
 
     def __init__(self, rng: Random) -> None:
         self._random = rng.random

@@ -16,6 +16,7 @@ class RoundRobin:
     """
 
     name = "round-robin"
+    heeds_state = False
 
     def __init__(self) -> None:
         self._credit: dict[int, float] = {}

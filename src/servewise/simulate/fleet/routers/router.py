@@ -42,6 +42,12 @@ class Router(Protocol):
         ...
 
 
+def heeds_state(router: Router) -> bool:
+    """Whether its choices hang on what servers do. One that says ``heeds_state = False`` goes by requests, and by the
+    replicas' numbers and weights: where each request goes is known before any of them is run."""
+    return bool(getattr(router, "heeds_state", True))
+
+
 class Forgetful:
     """A router that keeps nothing about replicas that are gone."""
 
