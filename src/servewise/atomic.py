@@ -39,7 +39,7 @@ def replace_whole(target: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(handle)
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~umask())
         os.replace(name, target)
         settle(target.parent)
     except BaseException:
@@ -107,7 +107,8 @@ def _prefix(target: Path) -> str:
     return f".{target.name[:40]}."
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Which rights new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -41,14 +41,15 @@ class OpenRun:
         ``claimed``: the caller has made it and holds its claim; it may hold other files. Raises InputError where it
         cannot be written, before any request was sent for it.
         """
-        claim = _headed(directory, _text(run, {}, PARTIAL), claimed=claimed)
+        made = cls(directory, _headed(directory, _text(run, {}, PARTIAL), claimed=claimed), None)
         try:
-            made = cls(directory, claim, Journal(directory / PARTIAL))
+            made._journal = Journal(directory / PARTIAL)
             settle(directory)
-        except OSError as error:
-            if claim is not None:
-                claim.release()
-            raise _unwritable(directory, error) from error
+        except BaseException as error:
+            made.close()
+            if isinstance(error, OSError):
+                raise _unwritable(directory, error) from error
+            raise
         return made
 
     @classmethod

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from servewise.atomic import OLD_S, PART, is_part, locked, replace_whole, settle, sweep
+from servewise.atomic import OLD_S, PART, is_part, locked, replace_whole, settle, sweep, umask
 from servewise.errors import InputError
 from servewise.records.claim import Claim
 
@@ -61,16 +62,18 @@ def _filled(directory: Path, files: Mapping[str, bytes]) -> Claim:
 
 def _moved(directory: Path, files: Mapping[str, bytes]) -> Claim:
     _sweep_folders(directory)
-    part = directory.with_name(f".{directory.name[:40]}.{os.getpid()}{PART}")
-    part.mkdir()
-    claim = Claim(part)
+    part = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name[:40]}.", suffix=PART))
+    claim = None
     try:
+        claim = Claim(part)
+        part.chmod(0o777 & ~umask())
         for name, data in files.items():
             replace_whole(part / name, data)
         part.replace(directory)
         settle(directory.parent)
     except BaseException:
-        claim.release()
+        if claim is not None:
+            claim.release()
         raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
