@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from servewise.ask.bench_caveats import run_caveats
 from servewise.ask.bench_keeping import Keeping, answered
 from servewise.ask.bench_options import Asked, BenchOptions, asked
 from servewise.ask.bench_rows import measured_row
+from servewise.ask.bench_senders import senders
 from servewise.ask.bench_words import knee_json, lengths_of, load_of, loads_of, search_caveats, shown
 from servewise.ask.rows import slo_rows
 from servewise.caveats import Caveat, unique
@@ -32,7 +32,6 @@ from servewise.measure.bench.probing import dialect_at, engine_of, patiently, pr
 from servewise.measure.bench.search import Knee
 from servewise.measure.bench.warming import known_prompts, warm_up
 from servewise.measure.crew.crew import Crew
-from servewise.measure.crew.here import Here
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
 from servewise.measure.drive.one import send_one
@@ -89,7 +88,7 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None, 
     wanted = asked(url, options)
     most = max((each.streams or 1 for each in wanted.conditions), default=1)
     make_room(-(-most // options.workers))
-    with Crew([Here(options.workers)]) if options.workers > 1 else nullcontext(None) as crew:
+    with senders(options, wanted.target) as crew:
         return _Bench(wanted, crew, progress, begun).go()
 
 
@@ -171,7 +170,8 @@ class _Bench:
                 condition=condition,
                 schedule=self._schedule(condition, prompts, seed),
                 repeat=repeat,
-                workers=options.workers,
+                workers=1 if self.crew is None else self.crew.workers,
+                lead_s=0.0 if self.crew is None else self.crew.lead_s,
                 first=self._first(condition, prompts, seed),
                 until_s=self.wanted.load.duration_s,
                 drain_s=self._drain_s(condition),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from servewise.ask.bench_options import Asked
 from servewise.ask.bench_rows import arrivals_of, cached_known, cached_share, prompt_tokens_mean
@@ -16,6 +17,7 @@ from servewise.measure.self_test.kept import beyond_self_test
 SHORT_RUN = 0.2  # of the window: an e2e p95 above it leaves edges that weigh
 FEWEST = 20  # completed requests in a window below which there is no interval
 COLD, WARM = 0.1, 0.5  # share of prompt tokens cached: at most where cold was meant, at least where warm was
+BLURRED = 0.1  # of the finest time that is measured: bounds of clocks above it show
 SHORT_ANSWERS = UNCOUNTED = 0.01
 
 
@@ -33,6 +35,7 @@ def _of(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
         tokens = run.summary.output_tokens_per_s / run.summary.requests_per_s if run.summary.requests_per_s else 1.0
         yield from client_saturated(run.summary, run.sending, kernel=run.tally.kernel_stamped, tokens=tokens)
         yield from beyond_self_test(run.sending.most_open, run.summary.output_tokens_per_s)
+        yield from _senders(run)
         yield from _window(run)
         if run.condition.is_open:
             yield from arrivals_of(run, asked.load, asked.options.seed).caveats
@@ -44,6 +47,28 @@ def _of(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
     yield from _answers(runs)
     yield from _cache(asked, runs)
     yield from _repeats(asked, runs)
+
+
+def _senders(run: Measured) -> Iterator[Caveat]:
+    """Hosts that were lost, and clocks that are not known well enough to order what different hosts saw."""
+    for share in (each for each in run.sending.hosts if each.end):
+        message = (
+            f"{share.host} lost workers in mid-run ({share.end}): {share.lost} requests under way are counted as lost, "
+            "and from then on the load was less than asked for"
+        )
+        yield Caveat("sender-lost", message, "measure it again")
+    bound_s = max((each.clock_bound_s for each in run.sending.hosts), default=0.0)
+    finest_s, of = min((run.summary.ttft.p50, "TTFT p50"), (_between_s(run), "the mean time between requests"))
+    if bound_s > BLURRED * finest_s > 0:
+        message = (
+            f"clocks of hosts are known within {bound_s * 1e3:.3g} ms, {bound_s / finest_s:.0%} of {of}: what they saw "
+            "is ordered no finer than that; TTFT, TPOT and all durations are of one clock each, and are not touched"
+        )
+        yield Caveat("clocks-apart", message, "hosts with less delay to this one, or one host with more workers")
+
+
+def _between_s(run: Measured) -> float:
+    return 1 / run.summary.requests_per_s if run.summary.requests_per_s else inf
 
 
 def _window(run: Measured) -> Iterator[Caveat]:

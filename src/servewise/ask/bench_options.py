@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from servewise.ask.numbers import positive, positives, share, whole, wholes
 from servewise.errors import InputError, UnknownName
+from servewise.executing.executor import executor_named
 from servewise.measure.addressing import target_of
 from servewise.measure.bench.condition import Condition
 from servewise.measure.load.bodies import Form, api_of, parsed_extra
@@ -35,7 +36,8 @@ class BenchOptions:
     """Every option of ``bench`` by its name; times in seconds, rates per second, None where it was left out.
 
     ``hardware`` and ``precision`` are the server's, as the user knows them: no figure leaves without them. Lengths and
-    arrivals are in the notation of ``workload.notation``. ``ci``: repeat until each interval is within that share.
+    arrivals are in the notation of ``workload.notation``. ``executor``: local, ray, ray://host:port or host:port: where
+    the ``workers`` are, on a cluster so many on each node. ``ci``: repeat until each interval is within that share.
     """
 
     model: str
@@ -67,6 +69,7 @@ class BenchOptions:
     max_in_flight: int | None = None
     retries: int = 3
     workers: int = 1
+    executor: str | None = None
     tokenizer: str | None = None
     extra: str | None = None
     ignore_eos: bool = True
@@ -108,6 +111,7 @@ def asked(url: str, options: BenchOptions) -> Asked:
     whole(options.repeats, "repeats", most=MOST_REPEATS)
     whole(options.seed, "seed", least=0)
     whole(options.workers, "workers", most=MOST_WORKERS)
+    executor_named(options.executor or "local")
     if options.warmup is not None:
         whole(options.warmup, "warmup", least=0)
     if options.ci is not None and not 0 < share(options.ci, "ci") < 1:

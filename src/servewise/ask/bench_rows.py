@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import fsum
 from typing import Any
 
@@ -14,6 +15,7 @@ from servewise.measure.bench.enough import half_widths
 from servewise.measure.bench.measured import Measured
 from servewise.measure.load.achieved import Achieved, Gaps, achieved
 from servewise.measure.load.wanted import LoadWanted
+from servewise.measure.sending import HostShare
 from servewise.metrics import latency
 from servewise.metrics.summary import RunSummary, pool
 from servewise.records.columns import COMPLETED
@@ -43,6 +45,7 @@ def measured_row(runs: Sequence[Measured], load: LoadWanted, seed: int) -> dict[
             "arrivals": _arrivals(runs, load, seed) if condition.is_open else None,
             "window": _window(runs),
             "client": _client(runs),
+            "hosts": hosts(runs),
             "server": _server(runs),
             "half_widths": half_widths([each.summary for each in runs]) if len(runs) > 1 else None,
             "repeats": [_repeat(each) for each in runs],
@@ -172,6 +175,20 @@ def _client(runs: Sequence[Measured]) -> dict[str, Any]:
     each = [client_json(run.sending) for run in runs]
     worst = max(each, key=lambda found: float(found["lateness_p99_s"]) + float(found["stall_most_s"]))
     return worst | {"kernel_stamps": all(run.tally.kernel_stamped for run in runs)}
+
+
+def hosts(runs: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Each host that sent, over all runs: counts added up, its clock as it was worst known; none for one process."""
+    found: dict[str, list[HostShare]] = {}
+    for share in (share for run in runs for share in run.sending.hosts):
+        found.setdefault(share.host, []).append(share)
+    return [_host(each) for each in found.values()]
+
+
+def _host(shares: Sequence[HostShare]) -> dict[str, Any]:
+    worst = max(shares, key=lambda each: each.clock_bound_s)
+    counts = {name: sum(getattr(each, name) for each in shares) for name in ("requests", "completed", "lost")}
+    return asdict(worst) | counts | {"end": next((each.end for each in shares if each.end), "")}
 
 
 def _server(runs: Sequence[Measured]) -> dict[str, Any] | None:

@@ -46,6 +46,7 @@ NOT_TAKEN = (
     "search",
     "max_in_flight",
     "run_dir",
+    "executor",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from servewise.caveats import Caveat
@@ -63,6 +64,7 @@ def client_json(sending: Sending) -> dict[str, Any]:
         "stall_most_s": stalls[-1] if stalls else 0.0,
         "read_lag_p99_s": _at(lag, 0.99),
         "notes": list(sending.notes),
+        "hosts": [asdict(each) for each in sending.hosts],
     }
 
 

@@ -59,7 +59,8 @@ class RunWanted:
     """What one run is to be.
 
     ``first`` are sent before, one after the other, outside the record (warm-up, prefixes to be warm). ``until_s``: when
-    nothing new is sent any more, ``drain_s``: how long what is open may still go on. ``record`` is the header of its
+    nothing new is sent any more, ``lead_s``: how long before the start those who send must have their shares beside
+    what it takes to build them, ``drain_s``: how long what is open may still go on. ``record`` is the header of its
     directory (``claimed``: the caller made it, and holds its claim), ``fetch`` brings the server's metrics.
     """
 
@@ -67,6 +68,7 @@ class RunWanted:
     schedule: Schedule
     repeat: int = 0
     workers: int = 1
+    lead_s: float = 0.0
     first: tuple[Schedule, ...] = ()
     until_s: float | None = None
     drain_s: float = DRAIN_S
@@ -142,7 +144,9 @@ class _Run:
         began = time.monotonic()
         self.wanted.schedule.next_due_s()
         built_s = time.monotonic() - began
-        return LEAD_S if self.wanted.workers == 1 else LEAD_S + WORKERS_LEAD_S + 2 * built_s
+        if self.wanted.workers == 1 and not self.wanted.lead_s:
+            return LEAD_S
+        return LEAD_S + WORKERS_LEAD_S + self.wanted.lead_s + 2 * built_s
 
     def _send(self, driver: Driver, start_s: float) -> Sending:
         try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import select
 import socket
-import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from servewise.executing.build import this_build
 from servewise.measure.crew.here import WorkerProcess
-from servewise.version import __version__
 
 _BOOT, _NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/net")
 
@@ -26,12 +26,11 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The host: its name, the versions on it, and a mark that two hosts have alike only if they are one machine."""
+    """The host: its name, what it runs, and a mark that two hosts have alike only if their loopback is the same."""
 
     name: str
-    servewise: str
-    python: str
-    machine: str
+    build: Mapping[str, str]
+    loopback: str
 
 
 class Relay:
@@ -48,8 +47,7 @@ class Relay:
 
     def about(self) -> About:
         """Which host this is."""
-        version = ".".join(map(str, sys.version_info[:2]))
-        return About(socket.gethostname(), __version__, version, machine())
+        return About(socket.gethostname(), dict(this_build()), loopback())
 
     def clock(self) -> float:
         """This host's monotonic clock [s]."""
@@ -77,8 +75,8 @@ class Relay:
             seat.close()
 
 
-def machine() -> str:
-    """This machine's start and its network, whose loopback is its own; its name where the kernel tells neither."""
+def loopback() -> str:
+    """Whose 127.0.0.1 it is: this start of the machine and its network; its name where the kernel tells neither."""
     try:
         return f"{_BOOT.read_text().strip()} {_NETWORK.stat().st_ino}"
     except OSError:

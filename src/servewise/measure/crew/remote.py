@@ -11,7 +11,7 @@ from typing import Protocol
 
 from servewise.measure.crew.clock_offset import Ping
 from servewise.measure.crew.here import PIECE_BYTES
-from servewise.measure.crew.relay import Heard
+from servewise.measure.crew.relay import About, Heard
 
 PATIENCE_S = 0.5  # a call that waits for words comes back after this, so that a silent host is noticed
 
@@ -86,12 +86,12 @@ class RemoteSeat:
 
 
 class RemoteHost:
-    """Another host with so many workers, over a ``link``."""
+    """Another host with so many workers, over a ``link``; ``about`` it where that is known."""
 
     clock_shared = False
 
-    def __init__(self, link: Link, workers: int) -> None:
-        self.name, self._link = link.name, link
+    def __init__(self, link: Link, workers: int, about: About | None = None) -> None:
+        self.name, self._link, self.about = link.name, link, about
         self.seats = [RemoteSeat(link, place) for place in range(workers)]
         self._closed = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
@@ -131,3 +131,5 @@ class RemoteHost:
             why = "closed"
         for seat in seats:
             seat.gone(why)
+        if not self._closed:
+            self._link.close()  # what is left of it must not go on sending

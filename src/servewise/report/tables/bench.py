@@ -20,6 +20,7 @@ def tables(result: Row) -> tuple[Table, ...]:
         _server(found),
         _arrivals(found),
         _client(found),
+        _hosts(found),
         _repeats(found),
         _gaps(rows(result, "detail")),
         _over_time(rows(result, "detail")),
@@ -157,6 +158,26 @@ def _client(found: list[Row]) -> Table:
         else ""
     )
     return build("The client's own part", columns, told, note=note)
+
+
+def _hosts(found: list[Row]) -> Table:
+    """Where several hosts sent, or one was lost: each one's part, and how well its clock is known."""
+    told = [{"load": load_words(row), **each} for row in found for each in rows(row, "hosts")]
+    if not any(row.get("offset_s") is not None or row.get("end") for row in told):
+        told = []
+    columns = (
+        Column("Load", lambda row: text(row.get("load"))),
+        Column("Host", lambda row: text(row.get("host"), UNKNOWN), prose=True),
+        Column("Workers", lambda row: count(row.get("workers"))),
+        Column("Requests", lambda row: count(row.get("requests"))),
+        Column("Lost", lambda row: count(row.get("lost"))),
+        Column("Clock ahead", lambda row: seconds(row.get("offset_s"))),
+        Column("Within", lambda row: seconds(row.get("offset_bound_s"))),
+        Column("Drift", lambda row: seconds(row.get("drift_s"))),
+        Column("Ended", lambda row: text(row.get("end")), prose=True, wide=True),
+    )
+    note = "Clock: the host's minus this one's, within half the shortest round trip. Durations are of one clock each."
+    return build("The hosts that sent", columns, told, grouped=True, note=note if told else "")
 
 
 def _processor(row: Row) -> str:
