@@ -137,7 +137,7 @@ def service(model: str, options: ServeOptions) -> Service:
         config.vocabulary,
         tokenizer := checkpoint.tokenizer(),
         __version__,
-        _request_limits(options),
+        _request_limits(options, policy.slots),
         tokenizer.longest_token if isinstance(tokenizer, TextTokenizer) else None,
     )
     limits, template = _limits(options, served.context_tokens), _confined(tokenizer)
@@ -186,14 +186,16 @@ def _check_open(listener: socket.socket, options: ServeOptions, keys: tuple[str,
         raise InputError("other machines can reach it, and no API key is asked for", where=options.host, hint=hint)
 
 
-def _request_limits(options: ServeOptions) -> RequestLimits:
+def _request_limits(options: ServeOptions, slots: int) -> RequestLimits:
+    """The limits of a request; it cannot have more choices than the server holds at once."""
+    places = slots + whole(options.queued, "max queued", least=0)
     for value, what in ((options.prompt_tokens, "max prompt tokens"), (options.output_tokens, "max output tokens")):
         if value is not None:
             whole(value, what)
     return RequestLimits(
         prompt_tokens=options.prompt_tokens,
         output_tokens=options.output_tokens,
-        choices=whole(options.choices, "max choices", most=65_536),
+        choices=min(whole(options.choices, "max choices", most=65_536), places),
     )
 
 
@@ -202,7 +204,7 @@ def _limits(options: ServeOptions, context_tokens: int) -> Limits:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES
     body = int(options.body_bytes) if options.body_bytes is not None else body_bytes_for(context_tokens)
     return Limits(
-        queued=whole(options.queued, "max queued", least=0),
+        queued=options.queued,
         connections=max(1, min(whole(options.connections, "max connections"), files)),
         body_bytes=body,
         bodies_bytes=max(BODIES_BYTES, 4 * body),

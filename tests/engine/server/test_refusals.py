@@ -47,7 +47,7 @@ SETTINGS: list[tuple[str, Any]] = [
     ("ignore_eos", 1),
     ("stream_options", {"include_usage": True}),
     ("max_tokens", 0),
-    ("max_tokens", 2.0),
+    ("max_tokens", 2.5),
     ("model", 3),
 ]
 

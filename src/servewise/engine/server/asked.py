@@ -9,7 +9,7 @@ from typing import Any
 from servewise.engine.checkpoint import Tokenizer
 from servewise.engine.sampling_settings import SamplingSettings
 from servewise.engine.server.fault import Fault, fault_of
-from servewise.engine.server.fields import Fields
+from servewise.engine.server.fields import Fields, whole_number
 from servewise.engine.server.limits import RequestLimits
 from servewise.errors import InputError
 
@@ -214,7 +214,7 @@ def _prompts(given: Any, served: Served) -> tuple[tuple[int, ...], ...]:
     match given:
         case str():
             return (_encoded(given, served),)
-        case [first, *_] if _is_token(first):
+        case [first, *_] if whole_number(first) is not None:
             return (_tokens(given),)
         case [_, *_] if len(given) > most:
             raise Fault(f"a request may hold {most} prompts at most", param="prompt", code="invalid_value")
@@ -232,13 +232,11 @@ def _encoded(text: str, served: Served) -> tuple[int, ...]:
 
 
 def _tokens(given: Any) -> tuple[int, ...]:
-    if not isinstance(given, list) or not all(map(_is_token, given)):
+    tokens = list(map(whole_number, given)) if isinstance(given, list) else [None]
+    found = tuple(each for each in tokens if each is not None)
+    if len(found) < len(tokens):
         raise Fault("prompt must be a text, token ids, or a list of either", param="prompt", code="invalid_value")
-    return tuple(given)
-
-
-def _is_token(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return found
 
 
 def _room(prompt: Sequence[int], limit: int | None, served: Served, param: str) -> int:

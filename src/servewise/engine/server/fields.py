@@ -44,6 +44,13 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     return found
 
 
+def whole_number(value: Any) -> int | None:
+    """``value``, if it is a whole number as JSON Schema has it: 2.0 is one, true is none."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 class Fields:
     """``body`` under ``where`` (the name of the object that holds it); null is as good as absent."""
 
@@ -77,11 +84,12 @@ class Fields:
         value = self.take(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int):
+        number = whole_number(value)
+        if number is None:
             raise self.wrong(name, "must be a whole number", value)
-        if not least <= value <= most:
+        if not least <= number <= most:
             raise self.wrong(name, f"must be from {least} to {most}", value)
-        return value
+        return number
 
     def number(self, name: str, default: float) -> float:
         """A number; its range is the sampler's to check."""

@@ -117,7 +117,8 @@ def _chat(served: Served) -> Schema:
 
 
 def _completion(served: Served) -> Schema:
-    tokens = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
+    token = {"type": "integer", "minimum": 0, "maximum": served.vocabulary - 1}
+    tokens = {"type": "array", "items": token, "minItems": 1}
     text = TEXT | {"minLength": 1}
     several = {"type": "array", "items": {"anyOf": [text, tokens]}, "minItems": 1, "maxItems": served.limits.choices}
     return _object(
