@@ -14,7 +14,8 @@ from servewise.metrics.slo import parse_slo
 from servewise.modelspec.load import load_model
 from servewise.plan import planner
 from servewise.plan.candidates import Space, candidates
-from servewise.plan.planner import Planned, Question, find_plan, relative_spread
+from servewise.plan.planner import Planned, find_plan, relative_spread
+from servewise.plan.question import Question
 from servewise.plan.sensitivity import CHANGES
 from servewise.plan.traffic import stretches
 from servewise.plan.weighing import Rejected

@@ -9,7 +9,8 @@ from servewise.errors import UnknownName
 from servewise.modelspec.catalogue import by_name
 from servewise.plan.flags.every import TARGETS
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
-from servewise.plan.planner import Planned, Question
+from servewise.plan.planner import Planned
+from servewise.plan.question import Question
 
 OWN = ("vllm", "sglang", "trtllm", "llamacpp")
 
@@ -55,11 +56,17 @@ def launch_from(found: Mapping[str, Any], engine: str) -> EngineLaunch:
 
 
 def fetched_as(model: object, name: str) -> str:
-    """What engines fetch the model by: its hub id where it is in the catalogue, else as it was given, or its name."""
+    """What engines fetch the model by: its hub id where it is in the catalogue, else as it was given, or its name.
+
+    They are given the folder of a checkpoint, where its config was named.
+    """
     entry = by_name(name)
     if entry is not None and entry.hub:
         return entry.hub[0]
-    return model.removesuffix("/config.json") if isinstance(model, str) else name
+    if not isinstance(model, str):
+        return name
+    folder, slash, file = model.rpartition("/")
+    return (folder or slash or ".") if file == "config.json" else model
 
 
 def _usual(family: str) -> tuple[str, ...]:

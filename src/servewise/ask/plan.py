@@ -34,16 +34,18 @@ from servewise.ask.serving import (
     workload_named,
 )
 from servewise.ask.serving import caveats_of as workload_caveats
-from servewise.caveats import unique
+from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
 from servewise.deployment.deployment import Limits
 from servewise.errors import InputError, UnknownName
 from servewise.executing.executor import Executor, executor_named
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
-from servewise.plan.candidates import DEFAULT_COUNTS, Space, candidates
+from servewise.plan.candidates import DEFAULT_COUNTS, Listed, Space, listed
 from servewise.plan.clock import kind_for
-from servewise.plan.planner import STRETCH, Progress, Question, find_plan
+from servewise.plan.planner import STRETCH, Progress, find_plan
+from servewise.plan.question import Question
+from servewise.plan.screening import Tell
 from servewise.plan.traffic import Traffic, stretches, traffic_of
 from servewise.pricing.price import accelerator_price, stated_price
 from servewise.version import __version__
@@ -53,6 +55,7 @@ from servewise.workload.workload import Workload
 
 T = TypeVar("T")
 OTHERS = 4
+TOP = 20
 MOST_COUNT = 1024
 
 
@@ -64,6 +67,9 @@ def plan(
     requests: int | None = None,
     slo: str | Slo,
     rate: float | None = None,
+    max_accelerators: int | None = None,
+    top: int | None = TOP,
+    prune: bool = True,
     counts: int | Iterable[int] = DEFAULT_COUNTS,
     pp: int | Iterable[int] = 1,
     weights: PrecisionLike | Iterable[PrecisionLike] | None = None,
@@ -73,8 +79,9 @@ def plan(
     slots: int | Iterable[int] | None = None,
     max_batched_tokens: int | Iterable[int] | None = None,
     window: float = WINDOW_S,
-    prefix_cache: bool = False,
-    memory_utilization: float | None = None,
+    chunked: bool | Iterable[bool] = True,
+    prefix_cache: bool | Iterable[bool] = False,
+    memory_utilization: float | Iterable[float] | None = None,
     max_context: int | None = None,
     kv_heads: int | None = None,
     prices: str | Path | Mapping[str, float] | None = None,
@@ -85,17 +92,24 @@ def plan(
     executor: str | Executor = "local",
     keep: str | Path | None = None,
     progress: Progress | None = None,
+    tell: Tell | None = None,
 ) -> Answer:
     """The deployments of ``model`` that keep ``slo`` on ``workload``, ranked, with reasons.
 
     Candidates are the product of ``accelerators``, ``counts`` (accelerators of a replica, tensor parallel but for the
-    ``pp`` pipeline stages), ``weights``, ``kv``, ``engine``, ``policy``, ``slots`` and ``max_batched_tokens``. Each is
-    one replica; its highest rate is that of the workload, scaled in time, at which the SLO still holds (TTFT counts
-    from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as many replicas as carry it; None:
-    by the cost of an output token at the highest rate. ``prices``: a TOML file or dollars per accelerator-hour by
-    name, over the shipped quotes. That nothing keeps the SLO is an answer: ``recommendation`` None, with
-    ``closest``. ``launch`` starts the recommendation: for the plan's engine, or for those that ``emit`` names (vllm,
-    sglang, trtllm, llamacpp, kubernetes). ``executor`` and ``keep`` are as in ``simulate``.
+    ``pp`` pipeline stages), ``weights``, ``kv``, ``engine``, ``policy``, and of the engine's settings ``slots``
+    (max_num_seqs), ``max_batched_tokens`` (max_num_batched_tokens), ``chunked`` (prefill), ``prefix_cache`` and
+    ``memory_utilization``. Each is one replica; its highest rate is that of the workload, scaled in time, at which the
+    SLO still holds (TTFT counts from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as many
+    replicas as carry it, on ``max_accelerators`` at most; None: by the cost of an output token at the highest rate.
+
+    The ``top`` of them are ranked, None: all. Candidates that cannot be among them by physical bounds are not
+    simulated; ``pruning`` counts them by reason. ``prune`` False simulates all, for the same answer. ``progress``
+    hears of candidates done and all, ``tell`` of how many are pruned, simulated and left. ``prices``: a TOML file or
+    dollars per accelerator-hour by name, over the shipped quotes. That nothing keeps the SLO is an answer:
+    ``recommendation`` None, with ``closest``. ``launch`` starts the recommendation: for the plan's engine, or for
+    those that ``emit`` names (vllm, sglang, trtllm, llamacpp, kubernetes). ``executor`` and ``keep`` are as in
+    ``simulate``.
     """
     targets = targets_named(emit)
     spec = with_kv_heads(model_named(model), kv_heads)
@@ -115,17 +129,17 @@ def plan(
         policies=tuple(_policy(each) for each in _several(policy)),
         slots=_each(slots, lambda each: whole(each, "slots")),
         batched_tokens=_each(max_batched_tokens, lambda each: whole(each, "max_batched_tokens")),
-        limits=Limits(
-            memory_utilization=None if memory_utilization is None else share(memory_utilization, "memory_utilization"),
-            max_context_tokens=None if max_context is None else whole(max_context, "max_context"),
-        ),
-        prefix_cache=prefix_cache,
+        memory_utilization=_each(memory_utilization, lambda each: share(each, "memory_utilization")),
+        chunked_prefill=_several(chunked),
+        prefix_cache=_several(prefix_cache),
+        limits=Limits(max_context_tokens=None if max_context is None else whole(max_context, "max_context")),
         window_s=positive(window, "window"),
     )
     door = Door(load.requests(whole(seed, "seed", least=0)), max_context or spec.max_context_tokens)
     traffic = traffic_of(list(door))
+    space_listed = listed(space)
     question = Question(
-        candidates=candidates(space),
+        candidates=space_listed.candidates,
         traffic=traffic,
         slo=objective,
         prices=_prices(chips, prices),
@@ -134,8 +148,11 @@ def plan(
         hash_block_tokens=load.hash_block_tokens,
         others=_others(load, traffic, seed, door.longest),
         seed=seed,
+        top=None if top is None else whole(top, "top"),
+        most_accelerators=None if max_accelerators is None else whole(max_accelerators, "max_accelerators"),
+        prunes=prune,
     )
-    found = find_plan(question, where, progress)
+    found = find_plan(question, where, progress, tell)
     kinds = {kind_for(each.deployment, estimator) for each in question.candidates}
     launches = launches_of(question, found, fetched_as(model, spec.name), targets, space.limits.max_context_tokens)
     return Answer(
@@ -146,9 +163,18 @@ def plan(
             (
                 *workload_caveats(load),
                 *refused_caveats(door.refused, door.came, door.longest),
+                *left_out_caveats(space_listed),
                 *caveats_of(question, found),
             )
         ),
+    )
+
+
+def left_out_caveats(space: Listed) -> tuple[Caveat, ...]:
+    """What a reader must know of combinations of settings that engines refuse."""
+    return tuple(
+        Caveat("left-out", f"{count} combinations of settings are no candidates: {why}", "other slots or tokens a step")
+        for why, count in space.refused.items()
     )
 
 

@@ -12,7 +12,8 @@ from servewise.metrics.percentiles import Interval
 from servewise.plan.candidates import Candidate, describe
 from servewise.plan.cost import Cost
 from servewise.plan.explain import binding_sentence, binds, losing_sentence, tightest, winning_sentence
-from servewise.plan.planner import FINALISTS, Planned, Question
+from servewise.plan.planner import FINALISTS, Planned, Pruning
+from servewise.plan.question import Question
 from servewise.plan.weighing import Rejected, Weighed
 from servewise.units import format_seconds
 
@@ -24,7 +25,12 @@ def result_of(question: Question, found: Planned, rate_per_s: float | None) -> d
     return {
         "ranking": [_row(question, found, place) for place in range(len(found.ranking))],
         "rejected": [
-            {"deployment": deployment_of(each.candidate), "why": each.why, "slo_factor": each.miss}
+            {
+                "deployment": deployment_of(each.candidate),
+                "reason": each.reason.value,
+                "why": each.why,
+                "slo_factor": each.miss,
+            }
             for each in found.rejected
         ],
         "recommendation": _recommendation(question, found) if found.ranking else None,
@@ -34,9 +40,23 @@ def result_of(question: Question, found: Planned, rate_per_s: float | None) -> d
         "ranked_by": found.by.name,
         "rate_per_s": rate_per_s,
         "candidates": len(question.candidates),
+        "behind": found.behind,
+        "pruning": pruning_of(found.pruning),
         "simulations": found.simulations,
         "requests": len(question.traffic.requests),
         "stretch_requests": found.stretch_requests,
+    }
+
+
+def pruning_of(pruning: Pruning) -> dict[str, Any]:
+    """How many candidates bounds spared, by reason, and what became of the others."""
+    return {
+        "on": pruning.prunes,
+        "pruned": pruning.pruned,
+        "by_reason": {reason.value: count for reason, count in pruning.rejected.items()}
+        | {"dominated": pruning.dominated},
+        "ended_early": pruning.ended_early,
+        "weighed": pruning.weighed,
     }
 
 
@@ -54,6 +74,9 @@ def deployment_of(candidate: Candidate) -> dict[str, Any]:
         "policy": describe(candidate.policy),
         "slots": candidate.policy.slots,
         "max_batched_tokens": it.limits.max_batched_tokens,
+        "chunked_prefill": getattr(candidate.policy, "chunked_prefill", False),
+        "prefix_cache": getattr(candidate.policy, "prefix_cache", False),
+        "memory_utilization": it.limits.memory_utilization,
     }
 
 

@@ -14,6 +14,33 @@ from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Sever
 from servewise.cli.showing import Show, answering
 
 
+class Top(click.ParamType[int | None]):
+    """A whole number, or all."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """The number; None: all."""
+        return None if value in (None, "all") else WHOLE.convert(value, param, ctx)
+
+
+class Heard:
+    """What stands before the progress bar: how many candidates are pruned, simulated and left."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def hear(self, tally: object) -> None:
+        """``tally`` is the latest."""
+        self._last = f": {tally}"
+
+    def __str__(self) -> str:
+        return f"weighing candidates{self._last}"
+
+
+TOP = Top()
+
+
 @click.command("plan")
 @click.argument("model", type=MODEL)
 @click.option(
@@ -25,6 +52,9 @@ from servewise.cli.showing import Show, answering
 @click.option("--requests", type=WHOLE, metavar="N", help="Cut or repeat the workload to N requests.")
 @click.option("--slo", required=True, metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms".')
 @click.option("--rate", type=PER_S, metavar="R", help="Requests/s to carry; default: the cheapest token.")
+@click.option("--max-accelerators", type=WHOLE, metavar="N", help="Accelerators that there are, all replicas together.")
+@click.option("--top", type=TOP, default="20", show_default=True, metavar="N|all", help="How many of the best to rank.")
+@click.option("--prune/--no-prune", default=True, help="Spare those that cannot be among them, by physical bounds.")
 @click.option("--counts", type=Several(WHOLE), default="1,2,4,8", show_default=True, help="Accelerators of a replica.")
 @click.option("--pp", type=Several(WHOLE), default="1", show_default=True, help="Pipeline stages; the rest is TP.")
 @click.option("--weights", type=Several(TEXT), metavar="P,...", help=f"{PRECISION_HELP}. Default: the model's.")
@@ -34,8 +64,9 @@ from servewise.cli.showing import Show, answering
 @click.option("--slots", type=Several(WHOLE), metavar="N,...", help="Sequences at once; default: the engine's.")
 @click.option("--max-batched-tokens", type=Several(WHOLE), metavar="N,...", help="New tokens a step; or the engine's.")
 @click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")
-@click.option("--prefix-cache/--no-prefix-cache", help="Reuse the blocks of shared prefixes.")
-@click.option("--memory-utilization", type=NUMBER, metavar="F", help="Share of memory the engine may take.")
+@click.option("--chunked/--no-chunked", multiple=True, help="Split long prompts over steps; name both to weigh both.")
+@click.option("--prefix-cache/--no-prefix-cache", multiple=True, help="Reuse shared prefixes; name both to weigh both.")
+@click.option("--memory-utilization", type=Several(NUMBER), metavar="F,...", help="Shares of memory to take.")
 @click.option("--max-context", type=WHOLE, metavar="T", help="Longest context served.")
 @click.option("--kv-heads", type=WHOLE, metavar="N", help="As if the model kept N key-value heads a layer.")
 @click.option("--prices", metavar="FILE", help="Your prices, TOML: h100-sxm = 2.75 (dollars an accelerator-hour).")
@@ -46,13 +77,23 @@ from servewise.cli.showing import Show, answering
 @emit_options
 @answering
 def command(
-    show: Show, *, model: str, accelerators: tuple[str, ...], check: bool, emit_dir: str | None, **options: Any
+    show: Show,
+    *,
+    model: str,
+    accelerators: tuple[str, ...],
+    check: bool,
+    emit_dir: str | None,
+    chunked: tuple[bool, ...],
+    prefix_cache: tuple[bool, ...],
+    **options: Any,
 ) -> int:
     """Which deployment of MODEL keeps the SLO at the least cost, and why do the others lose?"""
     from servewise.ask.plan import plan
 
-    with progress_bar("weighing candidates") as progress:
-        answer = plan(model, accelerators, progress=progress, **options)
+    heard = Heard()
+    options |= {"chunked": chunked or True, "prefix_cache": prefix_cache or False}
+    with progress_bar(heard) as progress:
+        answer = plan(model, accelerators, progress=progress, tell=heard.hear, **options)
     show(answer)
     emit_launches(answer, options["emit"], emit_dir)
     return 1 if check and answer.result["recommendation"] is None else 0

@@ -15,8 +15,8 @@ Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
-    """A function that takes (done, in all); the bar appears once a second has passed."""
+def progress_bar(what: object) -> Iterator[Progress]:
+    """A function that takes (done, in all); the bar appears once a second has passed, behind the text of ``what``."""
     program = asked()
     if program is not None:
         yield program.progress
@@ -34,7 +34,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 class _Bar:
     """The bar, drawn by rich from the first word that comes after a second."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: object) -> None:
         self._what = what
         self._began = time.monotonic()
         self._stop: Callable[[], None] = lambda: None
@@ -58,10 +58,10 @@ class _Bar:
             TextColumn("left"),
         )  # fmt: skip
         bar = Rich(*columns, console=Console(stderr=True), transient=True)
-        task = bar.add_task(self._what, total=None)
+        task = bar.add_task(str(self._what), total=None)
         bar.start()
         self._stop = bar.stop
-        return lambda done, total: bar.update(task, completed=done, total=total)
+        return lambda done, total: bar.update(task, description=str(self._what), completed=done, total=total)
 
     def stop(self) -> None:
         """Take the bar away."""

@@ -1,16 +1,17 @@
-"""The deployments that a plan weighs: accelerators, how many, how they are split, formats, limits, policies."""
+"""The deployments that a plan weighs: accelerators, how many, how they are split, formats, policies, settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.deployment.engine import engine_profile
 from servewise.deployment.formats import engine_formats
-from servewise.errors import InputError
+from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
 from servewise.precision import Precision
@@ -38,15 +39,18 @@ class Candidate:
         split = str(it.parallelism) if self.accelerators > 1 else ""
         head = f"{self.accelerators} x {it.accelerator.title}"
         formats = f"{it.stored_weights} weights, {it.kv} KV"
-        return ", ".join(part for part in (head, split, formats, it.engine, describe(self.policy)) if part)
+        share = it.limits.memory_utilization
+        taken = "" if share is None else f"{share:.4g} of the memory"
+        return ", ".join(part for part in (head, split, formats, it.engine, taken, describe(self.policy)) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """What may vary; the candidates are its product. ``pipelines`` are tried where they divide a count.
 
-    ``weights`` and ``kv`` None: as the checkpoint stores and the engine computes. ``slots`` and ``batched_tokens``
-    None: the engine's own limits.
+    ``weights`` and ``kv`` None: as the checkpoint stores and the engine computes. ``slots``, ``batched_tokens`` and
+    ``memory_utilization`` None: the engine's own limits. ``chunked_prefill`` and ``prefix_cache`` are of continuous
+    batching: both ways are weighed where both are named.
     """
 
     model: ModelSpec
@@ -59,36 +63,63 @@ class Space:
     policies: tuple[str, ...] = ("continuous",)
     slots: tuple[int | None, ...] = (None,)
     batched_tokens: tuple[int | None, ...] = (None,)
+    memory_utilization: tuple[float | None, ...] = (None,)
+    chunked_prefill: tuple[bool, ...] = (True,)
+    prefix_cache: tuple[bool, ...] = (False,)
     limits: Limits = field(default_factory=Limits)
-    prefix_cache: bool = False
     window_s: float = 0.05
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """``candidates`` in a fixed order, and the combinations of settings that engines refuse, by why."""
+
+    candidates: tuple[Candidate, ...]
+    refused: Mapping[str, int]
+
+
 def candidates(space: Space) -> tuple[Candidate, ...]:
-    """Every candidate of ``space``, in a fixed order.
+    """Every candidate of ``space``; see ``listed``."""
+    return listed(space).candidates
+
+
+def listed(space: Space) -> Listed:
+    """Every candidate of ``space``, and what was left out of it.
 
     Raises InputError where there are none, or more than ``MOST_CANDIDATES``.
     """
-    found = tuple({(each.deployment.accelerator.name, each.title): each for each in _all(space)}.values())
+    found: dict[tuple[str, str], Candidate] = {}
+    refused: Counter[str] = Counter()
+    for each in _all(space):
+        if isinstance(each, InputError):
+            refused[each.what] += 1
+        else:
+            found.setdefault((each.deployment.accelerator.name, each.title), each)
+        if len(found) > MOST_CANDIDATES:
+            hint = "vary less"
+            raise InputError(f"there are more than {MOST_CANDIDATES:,} candidates", where="plan", hint=hint)
+    if not found and refused:
+        raise InputError(next(iter(refused)), where="plan", hint="every running sequence decodes one token a step")
     if not found:
         raise InputError("there is no candidate to weigh", where="plan", hint="name accelerators, counts and splits")
-    if len(found) > MOST_CANDIDATES:
-        raise InputError(f"{len(found)} candidates are more than {MOST_CANDIDATES}", where="plan", hint="vary less")
-    return found
+    return Listed(candidates=tuple(found.values()), refused=refused)
 
 
-def _all(space: Space) -> Iterator[Candidate]:
-    formats = product(space.weights, space.kv, space.engines)
-    for accelerator, split, (weights, kv, engine), name, slots, batched in product(
-        space.accelerators,
-        list(_splits(space.counts, space.pipelines)),
-        list(formats),
-        space.policies,
-        space.slots,
-        space.batched_tokens,
+def _all(space: Space) -> Iterator[Candidate | InputError]:
+    formats = list(product(space.weights, space.kv, space.engines))
+    settings = list(product(space.slots, space.batched_tokens, space.chunked_prefill, space.prefix_cache))
+    splits = list(_splits(space.counts, space.pipelines))
+    for accelerator, split, (weights, kv, engine), name, (slots, batched, chunked, caches), share in product(
+        space.accelerators, splits, formats, space.policies, settings, space.memory_utilization
     ):
-        policy = _policy(space, accelerator, engine, name, slots, batched)
-        deployment = _deployment(space, accelerator, split, weights, kv, engine, policy)
+        try:
+            policy = _policy(space, accelerator, engine, name, slots, batched, chunked=chunked, caches=caches)
+        except UnknownName:
+            raise
+        except InputError as error:
+            yield error
+            continue
+        deployment = _deployment(space, accelerator, split, weights, kv, engine, policy, share)
         yield Candidate(deployment=deployment, policy=policy)
 
 
@@ -106,6 +137,7 @@ def _deployment(
     kv: Precision | None,
     engine: str,
     policy: Policy,
+    share: float | None,
 ) -> Deployment:
     formats = engine_formats(space.model, accelerator, weights=weights, kv=kv)
     batched = policy.max_batched_tokens if isinstance(policy, Continuous) else None
@@ -117,18 +149,25 @@ def _deployment(
         activations=formats.activations,
         engine=engine,
         parallelism=split,
-        limits=Limits(
-            memory_utilization=space.limits.memory_utilization,
+        limits=replace(
+            space.limits,
+            memory_utilization=space.limits.memory_utilization if share is None else share,
             max_batched_tokens=batched,
             max_sequences=policy.slots,
-            max_context_tokens=space.limits.max_context_tokens,
-            block_tokens=space.limits.block_tokens,
         ),
     )
 
 
 def _policy(
-    space: Space, accelerator: Accelerator, engine: str, name: str, slots: int | None, batched: int | None
+    space: Space,
+    accelerator: Accelerator,
+    engine: str,
+    name: str,
+    slots: int | None,
+    batched: int | None,
+    *,
+    chunked: bool,
+    caches: bool,
 ) -> Policy:
     if name == "static":
         return Static(slots or 8)
@@ -139,12 +178,15 @@ def _policy(
     return Continuous(
         max_sequences=at_once,
         max_batched_tokens=batched or max(usual.max_batched_tokens, at_once),
-        prefix_cache=space.prefix_cache,
+        chunked_prefill=chunked,
+        prefix_cache=caches,
     )
 
 
 def describe(policy: Policy) -> str:
     """The policy shortly."""
-    if isinstance(policy, Continuous):
-        return f"continuous {policy.max_sequences} slots {policy.max_batched_tokens} tokens"
-    return f"{policy.name} {policy.slots} slots"
+    if not isinstance(policy, Continuous):
+        return f"{policy.name} {policy.slots} slots"
+    parts = [f"continuous {policy.max_sequences} slots {policy.max_batched_tokens} tokens"]
+    parts += ["whole prompts"] * (not policy.chunked_prefill) + ["prefix cache"] * policy.prefix_cache
+    return ", ".join(parts)

@@ -1,191 +1,189 @@
 """The plan: candidates weighed on a typical stretch of the traffic, the best of them again on all of it.
 
-1. Every candidate is screened: memory, then the SLO with each request alone (``bounds``), neither simulated; those that
-   pass are searched for their highest rate (``search``) on a typical stretch of the traffic.
-2. Best first: while one of the ``FINALISTS`` best has not run the whole traffic, it does; then all are ranked anew, the
-   others' rates scaled by the largest ratio seen of whole to stretch (mostly below 1: a stretch holds fewer bursts). So
-   a stretch decides who is looked at, never who wins.
-3. The finalists get an interval, from other stretches (or seeds) and from draws of the estimator's coefficients.
-4. The winner is weighed again with inputs 10% off (``sensitivity``).
+1. Every candidate is bounded: memory, then the SLO with each request alone (``bounds``), then the rate that no batch
+   could pass (``throughput``); nothing is simulated.
+2. Best bounds first, candidates are searched for their highest rate (``search``) on a typical stretch of the traffic,
+   until no other can come among those that are wanted (``screening``).
+3. While one of the ``FINALISTS`` best has not run the whole traffic, it does; then all are ranked anew, the others'
+   rates scaled by the largest ratio seen of whole to stretch (mostly below 1: a stretch holds fewer bursts). So a
+   stretch decides who is looked at, never who wins.
+4. The finalists get an interval, from other stretches (or seeds) and from draws of the estimator's coefficients.
+5. The winner is weighed again with inputs 10% off (``sensitivity``).
 
 Each step is a list of independent tasks for ``Workers``; what is done does not depend on who does it.
+Without pruning every candidate is simulated, and all that ``Planned`` holds but its counts is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import hypot, sqrt
 
 from servewise.executing.executor import Executor
 from servewise.executing.workers import Workers
 from servewise.metrics.percentiles import Interval
-from servewise.metrics.slo import Slo
 from servewise.metrics.student import t_quantile
-from servewise.plan.bracket import bracket
-from servewise.plan.candidates import Candidate
-from servewise.plan.cost import Cost, cost_of
-from servewise.plan.ranking import Measure, measure, ranked
-from servewise.plan.search import PRECISION, highest_rate
-from servewise.plan.sensitivity import CHANGES, Moved, moved
-from servewise.plan.server import Server
-from servewise.plan.traffic import Traffic, typical
-from servewise.plan.weighing import Rejected, Weighed, admitted, server_of, weigh
+from servewise.plan.cost import Cost
+from servewise.plan.question import Question
+from servewise.plan.ranking import Measure, measure
+from servewise.plan.screening import Screening, Tally, Tell
+from servewise.plan.sensitivity import CHANGES, Moved
+from servewise.plan.task import FAST, SLOW, Changed, Task, Varied, changed, task_of, varied
+from servewise.plan.weighing import Possible, Reason, Rejected, Weighed
 
 FINALISTS = 3
 STRETCH = 2_000  # requests
-SLOW, FAST = range(2)
 RUNS = 8  # of a candidate's search, about
-SCREENING = 0.03  # precision of the search on a stretch
 HERE = Executor()
 Progress = Callable[[int, int], None]
-Outcome = Weighed | Rejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked. ``others`` are other stretches or seeds of the traffic, for intervals.
+class Pruning:
+    """How the candidates went: out before a simulation, by reason; as ``dominated``, because their bound lies behind.
 
-    ``prices`` are in dollars per accelerator-hour by accelerator name; one that is missing is not known.
+    ``ended_early``: their search ended once it was known that they lie behind. ``weighed``: their highest rate was
+    found, or that there is none. ``prunes`` says whether candidates were spared at all.
     """
 
-    candidates: tuple[Candidate, ...]
-    traffic: Traffic
-    slo: Slo
-    prices: Mapping[str, float]
-    rate_per_s: float | None = None
-    estimator: str | None = None
-    hash_block_tokens: int | None = None
-    others: tuple[Traffic, ...] = ()
-    seed: int = 0
+    prunes: bool
+    rejected: Mapping[Reason, int]
+    dominated: int
+    ended_early: int
+    weighed: int
+
+    @property
+    def pruned(self) -> int:
+        """Candidates that were never simulated."""
+        return sum(self.rejected.values()) + self.dominated if self.prunes else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The ranking, best first, with the cost of each and the interval of the finalists' highest rates [requests/s]."""
+    """The ranking, best first, with the cost of each and the interval of the finalists' highest rates [requests/s].
+
+    With ``top`` asked for it holds as many, and ``rejected`` those that bounds rule out, or that failed on the whole
+    traffic; ``behind`` counts the others. With fewer than that found ``rejected`` holds all others.
+    """
 
     ranking: tuple[Weighed, ...]
     costs: tuple[Cost, ...]
     intervals: Mapping[int, Interval]
     rejected: tuple[Rejected, ...]
     by: Measure
+    pruning: Pruning
+    behind: int = 0
     sensitivity: tuple[Moved, ...] = ()
     stretch_requests: int = 0
     stretch_ratio: float = 1.0
-    simulations: int = field(default=0)
+    simulations: int = 0
 
 
-def find_plan(question: Question, executor: Executor = HERE, progress: Progress | None = None) -> Planned:
-    """The plan that answers ``question``."""
-    by = measure(priced=_any_price(question), rate_asked=question.rate_per_s is not None)
-    stretch = typical(question.traffic, STRETCH)
-    task = _Task(question=question, stretch=stretch)
-    simulated = RUNS * len(stretch.requests) * len(question.candidates) + len(question.traffic.requests)
+def find_plan(
+    question: Question, executor: Executor = HERE, progress: Progress | None = None, tell: Tell | None = None
+) -> Planned:
+    """The plan that answers ``question``; ``tell`` hears how many are pruned, simulated and left."""
+    by = measure(priced=question.any_price, rate_asked=question.rate_per_s is not None)
+    kept = None if question.top is None else max(question.top, FINALISTS)
+    task = task_of(question, STRETCH)
+    simulated = RUNS * len(task.stretch.requests) * len(question.candidates) + len(question.traffic.requests)
     with Workers(task, executor.worthwhile(simulated)) as workers:
-        screened = workers.each(_screen, range(len(question.candidates)), progress)
-        outcomes = dict(enumerate(screened))
-        ratio = _verify(workers, task, outcomes, by)
-        order = _order(question, outcomes, by)
-        intervals = _intervals(workers, question, outcomes, order[:FINALISTS])
-        changes = (
-            [(order[0], each, _weighed(outcomes[order[0]]).stretch_rate_per_s) for each in range(len(CHANGES))]
-            if order
-            else []
-        )
-        moves = tuple(workers.each(_changed, changes))
-    best = [_weighed(outcomes[index]) for index in order]
+        screening = Screening(workers, question, by, kept, _telling(len(question.candidates), progress, tell))
+        screening.begin()
+        order = _verified(screening)
+        intervals = _intervals(workers, screening, order[:FINALISTS])
+        moves = tuple(workers.each(changed, _changes(screening, order)))
+    full = kept is not None and len(order) >= kept
+    best = [screening.weighed(index) for index in order[: question.top]]
+    rejected = _rejected(question, screening, order, full=full)
     return Planned(
         ranking=tuple(best),
-        costs=tuple(cost(question, each) for each in best),
-        intervals={rank: intervals[index] for rank, index in enumerate(order) if index in intervals},
-        rejected=tuple(each for each in outcomes.values() if isinstance(each, Rejected)),
+        costs=tuple(question.cost(each.candidate, each.rate_per_s) for each in best),
+        intervals={rank: intervals[index] for rank, index in enumerate(order[: question.top]) if index in intervals},
+        rejected=rejected,
         by=by,
+        pruning=_pruning(question, screening),
+        behind=len(question.candidates) - len(best) - len(rejected),
         sensitivity=moves,
-        stretch_requests=len(stretch.requests),
-        stretch_ratio=ratio,
-        simulations=sum(each.runs for each in outcomes.values() if isinstance(each, Weighed)),
+        stretch_requests=len(task.stretch.requests),
+        stretch_ratio=screening.ratio,
+        simulations=screening.runs,
     )
 
 
-def cost(question: Question, found: Weighed) -> Cost:
-    """What ``found`` costs for the question's rate, or at its own highest."""
-    return cost_of(
-        max_rate_per_s=found.rate_per_s,
-        mean_output_tokens=question.traffic.mean_output_tokens,
-        accelerators=found.candidate.accelerators,
-        usd_per_accelerator_hour=question.prices.get(found.candidate.deployment.accelerator.name),
-        rate_per_s=question.rate_per_s,
-    )
+def _telling(total: int, progress: Progress | None, tell: Tell | None) -> Tell:
+    def told(tally: Tally) -> None:
+        if tell is not None:
+            tell(tally)
+        if progress is not None:
+            progress(total - tally.left, total)
+
+    return told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    """What every worker holds."""
-
-    question: Question
-    stretch: Traffic
-
-
-def _any_price(question: Question) -> bool:
-    return any(each.deployment.accelerator.name in question.prices for each in question.candidates)
-
-
-def _weighed(outcome: Outcome) -> Weighed:
-    assert isinstance(outcome, Weighed), outcome
-    return outcome
-
-
-def _order(question: Question, outcomes: Mapping[int, Outcome], by: Measure) -> list[int]:
-    """The indices of the weighed candidates, best first."""
-    index = {id(each): number for number, each in outcomes.items()}
-    weighed = [each for each in outcomes.values() if isinstance(each, Weighed)]
-    return [index[id(each)] for each in ranked(weighed, lambda found: cost(question, found), by)]
-
-
-def _verify(workers: Workers[_Task], task: _Task, outcomes: dict[int, Outcome], by: Measure) -> float:
-    """Run the whole traffic for the finalists until the finalists are those that ran it.
-
-    Returns the largest ratio of a whole rate to a stretch's among them, by which the others' rates are scaled.
-    """
-    ratio = 1.0
+def _verified(screening: Screening) -> list[int]:
+    """The candidates best first, once the finalists are those that ran the whole traffic."""
     while True:
-        top = _order(task.question, outcomes, by)[:FINALISTS]
-        todo = [index for index in top if not _weighed(outcomes[index]).whole]
+        order = screening.best()
+        todo = [index for index in order[:FINALISTS] if not screening.weighed(index).whole]
         if not todo:
-            return ratio
-        tasks = [(index, _weighed(outcomes[index]).stretch_rate_per_s, ratio) for index in todo]
-        outcomes.update(zip(todo, workers.each(_whole, tasks), strict=True))
-        ratio = _largest_ratio(outcomes.values())
-        outcomes.update({index: _scaled(each, ratio) for index, each in outcomes.items()})
+            return order
+        screening.run_whole(todo)
 
 
-def _largest_ratio(outcomes: Iterable[Outcome]) -> float:
-    ran = [each for each in outcomes if isinstance(each, Weighed) and each.whole]
-    return max((each.rate_per_s / each.stretch_rate_per_s for each in ran), default=1.0)
+def _rejected(question: Question, screening: Screening, order: Sequence[int], *, full: bool) -> tuple[Rejected, ...]:
+    """Those that are out; where the ranking is full, without those that only a simulation could tell from the
+    others."""
+    found = [each for each in screening.outcomes.values() if isinstance(each, Rejected)]
+    if full:
+        return tuple(each for each in found if each.whole or each.reason is not Reason.SIMULATED)
+    ranked = set(order)
+    beyond = [each for index, each in screening.outcomes.items() if isinstance(each, Weighed) and index not in ranked]
+    return (*found, *(_beyond(question, each) for each in beyond))
 
 
-def _scaled(outcome: Outcome, ratio: float) -> Outcome:
-    """A candidate that ran a stretch only, with the rate that the best of those that ran both would make of it."""
-    if isinstance(outcome, Rejected) or outcome.whole:
-        return outcome
-    return replace(outcome, rate_per_s=outcome.stretch_rate_per_s * ratio)
+def _beyond(question: Question, each: Weighed) -> Rejected:
+    cost = question.cost(each.candidate, each.rate_per_s)
+    why = f"{cost.accelerators} accelerators are needed, {cost.replicas} x {each.candidate.accelerators} at"
+    why = f"{why} {each.rate_per_s:.3g} requests/s a replica; there are {question.most_accelerators}"
+    return Rejected(candidate=each.candidate, why=why, reason=Reason.SIMULATED, whole=each.whole)
 
 
-def _intervals(
-    workers: Workers[_Task], question: Question, outcomes: Mapping[int, Outcome], finalists: Sequence[int]
-) -> dict[int, Interval]:
+def _pruning(question: Question, screening: Screening) -> Pruning:
+    out = list(screening.outcomes.values())
+    reasons = [each.reason for each in out if isinstance(each, Rejected)]
+    possible = [each.runs for each in out if isinstance(each, Possible)]
+    return Pruning(
+        prunes=question.prunes,
+        rejected={each: reasons.count(each) for each in Reason if each is not Reason.SIMULATED},
+        dominated=possible.count(0),
+        ended_early=len(possible) - possible.count(0),
+        weighed=sum(isinstance(each, Weighed) for each in out) + reasons.count(Reason.SIMULATED),
+    )
+
+
+def _changes(screening: Screening, order: Sequence[int]) -> list[Changed]:
+    first = order[:1]
+    return [
+        Changed(index, number, screening.weighed(index).stretch_rate_per_s)
+        for index in first
+        for number in range(len(CHANGES))
+    ]
+
+
+def _intervals(workers: Workers[Task], screening: Screening, finalists: Sequence[int]) -> dict[int, Interval]:
     """95% intervals: as far as the slow and the fast clock lie away, and t s / sqrt(n) of other stretches."""
-    kinds = [("clock", SLOW), ("clock", FAST)] + [("other", other) for other in range(len(question.others))]
-    tasks = [(index, *kind, _weighed(outcomes[index]).stretch_rate_per_s) for index in finalists for kind in kinds]
-    rates = dict(zip(tasks, workers.each(_replicate, tasks), strict=True))
-    share = len(question.others[0].requests) / len(question.traffic.requests) if question.others else 1.0
+    others, requests = screening.question.others, screening.question.traffic.requests
+    kinds = [("clock", SLOW), ("clock", FAST)] + [("other", other) for other in range(len(others))]
+    tasks = [Varied(index, *kind, screening.weighed(index).stretch_rate_per_s) for index in finalists for kind in kinds]
+    rates = dict(zip(tasks, workers.each(varied, tasks), strict=True))
+    share = len(others[0].requests) / len(requests) if others else 1.0
     found = {}
     for index in finalists:
-        each = _weighed(outcomes[index])
-        nominal = each.stretch_rate_per_s
-        slow, fast = (rates[index, "clock", clock, nominal] for clock in (SLOW, FAST))
-        others = [rates[index, "other", other, nominal] for other in range(len(question.others))]
-        found[index] = _interval(each.rate_per_s, nominal, slow, fast, others, share)
+        each = screening.weighed(index)
+        slow, fast, *elsewhere = (rates[task] for task in tasks if task.place == index)
+        found[index] = _interval(each.rate_per_s, each.stretch_rate_per_s, slow, fast, elsewhere, share)
     return found
 
 
@@ -207,61 +205,3 @@ def relative_spread(values: Sequence[float]) -> float:
         return 0.0
     deviation = sqrt(sum((each - middle) ** 2 for each in values) / (len(values) - 1))
     return t_quantile(0.975, len(values) - 1) * deviation / middle
-
-
-def _server(task: _Task, index: int) -> Server:
-    question = task.question
-    server = server_of(question.candidates[index], question.estimator, question.hash_block_tokens)
-    assert isinstance(server, Server), index
-    return server
-
-
-def _screen(task: _Task, index: int) -> Outcome:
-    question, candidate = task.question, task.question.candidates[index]
-    server = admitted(candidate, question.traffic, question.slo, question.estimator, question.hash_block_tokens)
-    if isinstance(server, Rejected):
-        return server
-    whole = task.stretch is question.traffic
-    precision = PRECISION if whole else SCREENING
-    return weigh(candidate, server, task.stretch, question.slo, precision=precision, whole=whole)
-
-
-def _whole(task: _Task, of: tuple[int, float, float]) -> Outcome:
-    index, on_stretch, ratio = of
-    question = task.question
-    return weigh(
-        question.candidates[index],
-        _server(task, index),
-        question.traffic,
-        question.slo,
-        guess_per_s=on_stretch * ratio,
-        stretch_rate_per_s=on_stretch,
-        whole=True,
-    )
-
-
-def _replicate(task: _Task, of: tuple[int, str, int, float]) -> float:
-    index, kind, number, guess = of
-    question, server = task.question, _server(task, index)
-    if kind == "other":
-        return highest_rate(server, question.others[number], question.slo, guess).rate_per_s
-    deployment = question.candidates[index].deployment
-    clocks = bracket(deployment, question.estimator, server, question.traffic.requests, question.seed)
-    if clocks is None:
-        return guess
-    server = server.timed_by(clocks.slow if number == SLOW else clocks.fast)
-    return highest_rate(server, task.stretch, question.slo, guess).rate_per_s
-
-
-def _changed(task: _Task, of: tuple[int, int, float]) -> Moved:
-    index, number, before = of
-    question = task.question
-    return moved(
-        question.candidates[index],
-        CHANGES[number],
-        before,
-        task.stretch,
-        question.slo,
-        question.estimator,
-        question.hash_block_tokens,
-    )

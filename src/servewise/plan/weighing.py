@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
+from servewise.batching.blockpool import BlockPool
+from servewise.batching.sequence import Sequence
 from servewise.caveats import Caveat
 from servewise.deployment.capacity import DoesNotFit, kv_capacity
+from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.slo import Slo, Violation
 from servewise.metrics.summary import RunSummary
@@ -13,8 +18,9 @@ from servewise.plan.binding import Binding, binding_of
 from servewise.plan.bounds import least_violations
 from servewise.plan.candidates import Candidate
 from servewise.plan.clock import clock_for
+from servewise.plan.lengths import Lengths
 from servewise.plan.saturation import Knee
-from servewise.plan.search import PRECISION, highest_rate
+from servewise.plan.search import PRECISION, Behind, highest_above
 from servewise.plan.server import Server
 from servewise.plan.traffic import Traffic
 from servewise.steptime.estimator import Estimator
@@ -22,14 +28,30 @@ from servewise.steptime.shape import prefill_shape
 from servewise.units import format_bytes
 
 
+class Reason(StrEnum):
+    """Why a candidate is out: all but the last are known without a simulation."""
+
+    SPLIT = "cannot_be_split"
+    MEMORY = "does_not_fit"
+    REFUSES = "refuses_requests"
+    ALONE = "slo_with_each_request_alone"
+    RATE = "rate_beyond_its_throughput"
+    SIMULATED = "slo_simulated"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A candidate that cannot do it. ``miss`` is the factor over the SLO's limit, where it is the SLO that fails."""
+    """A candidate that cannot do it. ``miss`` is the factor over the SLO's limit, where it is the SLO that fails.
+
+    ``runs`` counts the simulations that showed it; ``whole``: of the whole traffic.
+    """
 
     candidate: Candidate
     why: str
+    reason: Reason
     violation: Violation | None = None
-    caveats: tuple[Caveat, ...] = ()
+    runs: int = 0
+    whole: bool = False
 
     @property
     def miss(self) -> float | None:
@@ -56,6 +78,19 @@ class Weighed:
     caveats: tuple[Caveat, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Possible:
+    """A candidate of which only a bound is known: on the typical stretch its highest rate is below ``most_per_s``.
+
+    That is ``physical_per_s``, which no batch could pass, or less where ``runs`` simulations showed it.
+    """
+
+    candidate: Candidate
+    most_per_s: float
+    physical_per_s: float
+    runs: int = 0
+
+
 def server_of(
     candidate: Candidate, estimator: str | None, hash_block_tokens: int | None, clock: Estimator | None = None
 ) -> Server | DoesNotFit:
@@ -73,37 +108,63 @@ def server_of(
     )
 
 
-def _mostly_links(server: Server, traffic: Traffic) -> str:
+def _mostly_links(server: Server, lengths: Lengths) -> str:
     """A clause where the links between accelerators take most of a mean prompt's step."""
-    mean = max(1, sum(each.prompt_tokens for each in traffic.requests) // len(traffic.requests))
+    mean = max(1, int(lengths.prompts.sum()) // len(lengths.prompts))
     step = server.estimator.step(prefill_shape(1, mean, server.estimator.window_tokens))
     share = step.communication_s / step.step_s if step.step_s else 0.0
     return f" (the links between accelerators take {share:.0%} of a prompt's step)" if share > 0.5 else ""
 
 
 def admitted(
-    candidate: Candidate, traffic: Traffic, slo: Slo, estimator: str | None, hash_block_tokens: int | None
+    candidate: Candidate,
+    lengths: Lengths,
+    slo: Slo,
+    estimator: str | None,
+    hash_block_tokens: int | None,
+    clocks: Callable[[Deployment], Estimator] | None = None,
 ) -> Server | Rejected:
     """The candidate as a server, unless its memory or the physics of its SLO rule it out; nothing is simulated."""
     unsplit = why_not_split(candidate)
     if unsplit:
-        return Rejected(candidate=candidate, why=unsplit)
+        return Rejected(candidate=candidate, why=unsplit, reason=Reason.SPLIT)
     try:
-        server = server_of(candidate, estimator, hash_block_tokens)
+        clock = None if clocks is None else clocks(candidate.deployment)
+        server = server_of(candidate, estimator, hash_block_tokens, clock)
+        why = why_too_small(server, lengths)
+        refused = "" if why or not isinstance(server, Server) else why_refused(server, lengths)
     except InputError as error:
-        return Rejected(candidate=candidate, why=str(error))
-    if not isinstance(server, Server):
-        short = format_bytes(server.short_by_bytes)
-        return Rejected(candidate=candidate, why=f"does not fit: {short} short on each accelerator")
-    held = (server.blocks or 0) * server.block_tokens
-    if traffic.longest_tokens > held:
-        why = f"its pool of {held:,} KV tokens does not hold the longest request of {traffic.longest_tokens:,}"
-        return Rejected(candidate=candidate, why=why)
-    broken = least_violations(server, traffic, slo)
+        return Rejected(candidate=candidate, why=str(error), reason=Reason.MEMORY)
+    if why or not isinstance(server, Server):
+        return Rejected(candidate=candidate, why=why, reason=Reason.MEMORY)
+    if refused:
+        return Rejected(candidate=candidate, why=refused, reason=Reason.REFUSES)
+    broken = least_violations(server, lengths, slo)
     if broken:
-        why = f"even with each request alone, {broken[0]}{_mostly_links(server, traffic)}"
-        return Rejected(candidate=candidate, why=why, violation=broken[0])
+        why = f"even with each request alone, {broken[0]}{_mostly_links(server, lengths)}"
+        return Rejected(candidate=candidate, why=why, reason=Reason.ALONE, violation=broken[0])
     return server
+
+
+def why_too_small(server: Server | DoesNotFit, lengths: Lengths) -> str:
+    """Why the memory does not do; empty where it does."""
+    if not isinstance(server, Server):
+        return f"does not fit: {format_bytes(server.short_by_bytes)} short on each accelerator"
+    held = (server.blocks or 0) * server.block_tokens
+    longest = int((lengths.prompts + lengths.outputs).max())
+    if longest > held:
+        return f"its pool of {held:,} KV tokens does not hold the longest request of {longest:,}"
+    return ""
+
+
+def why_refused(server: Server, lengths: Lengths) -> str:
+    """Why the policy refuses a request that comes to an idle server, as its engine would; empty where it takes all."""
+    batcher = server.policy.batcher(BlockPool(server.blocks, server.block_tokens), server.estimator.window_tokens)
+    for each in lengths.hardest:
+        if not batcher.add(Sequence(each.serial, each.prompt_tokens, each.output_tokens), 0.0):
+            tokens = f"{each.prompt_tokens:,} tokens in and {each.output_tokens:,} out"
+            return f"it refuses a request of {tokens}: more than its steps or its cache can take"
+    return ""
 
 
 def why_not_split(candidate: Candidate) -> str:
@@ -121,17 +182,32 @@ def weigh(
     traffic: Traffic,
     slo: Slo,
     *,
+    physical_per_s: float,
+    wanted_per_s: float = 0.0,
     guess_per_s: float | None = None,
     precision: float = PRECISION,
     stretch_rate_per_s: float | None = None,
     whole: bool,
-) -> Weighed | Rejected:
-    """The highest rate at which ``server`` keeps ``slo`` on ``traffic``, or that there is none."""
-    found = highest_rate(server, traffic, slo, guess_per_s, precision)
+) -> Weighed | Rejected | Possible:
+    """The highest rate at which ``server`` keeps ``slo`` on ``traffic``, or that there is none.
+
+    Possible: it is not above ``wanted_per_s``, and more was not asked. No batch passes ``physical_per_s``.
+    """
+    found = highest_above(wanted_per_s, server, traffic, slo, guess_per_s, precision, possible_per_s=physical_per_s)
+    if isinstance(found, Behind):
+        return Possible(
+            candidate=candidate, most_per_s=found.most_per_s, physical_per_s=physical_per_s, runs=found.runs
+        )
     if found.rate_per_s <= 0:
         broken = slo.violations(found.summary)
-        why = f"not even at {found.lowest_per_s:.3g} requests/s: {broken[0]}" if broken else "no request completes"
-        return Rejected(candidate=candidate, why=why, violation=broken[0] if broken else None)
+        return Rejected(
+            candidate=candidate,
+            why=f"not even at {found.lowest_per_s:.3g} requests/s: {broken[0]}" if broken else "no request completes",
+            reason=Reason.SIMULATED,
+            violation=broken[0] if broken else None,
+            runs=found.runs,
+            whole=whole,
+        )
     return Weighed(
         candidate=candidate,
         rate_per_s=found.rate_per_s,
