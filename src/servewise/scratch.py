@@ -7,6 +7,7 @@ what is there, by its path, so that a column can be sent to them.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import shutil
 import tempfile
@@ -24,19 +25,12 @@ PIECE = 65_536  # rows in memory at a time
 HINT = "TMPDIR names the folder for temporary files: name one on a disk with room"
 
 
-class Scratch:
-    """A folder for columns and other files of one piece of work.
+class Folder:
+    """A folder for columns and other files; it can be sent to another process, and goes when its owner says so."""
 
-    It goes with ``close``, or once neither this object nor a column of it is used any more.
-    """
-
-    def __init__(self) -> None:
-        try:
-            self.path = Path(tempfile.mkdtemp(prefix="servewise-"))
-        except OSError as error:
-            raise unwritable(Path(tempfile.gettempdir()), error) from error
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._numbers = itertools.count()
-        self._gone = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def column(self, kind: str = "d") -> Column:
         """A new column of numbers of that ``kind``: d, q, i, b as in ``array``, 1 for yes or no."""
@@ -45,6 +39,29 @@ class Scratch:
     def file(self) -> Path:
         """A name for a new file in it."""
         return self.path / str(next(self._numbers))
+
+    def folder(self) -> Folder:
+        """A new folder in it."""
+        found = Folder(self.file())
+        try:
+            found.path.mkdir()
+        except OSError as error:
+            raise unwritable(found.path, error) from error
+        return found
+
+
+class Scratch(Folder):
+    """A folder for one piece of work.
+
+    It goes with ``close``, or once neither this object nor a column of it is used any more.
+    """
+
+    def __init__(self) -> None:
+        try:
+            super().__init__(Path(tempfile.mkdtemp(prefix="servewise-")))
+        except OSError as error:
+            raise unwritable(Path(tempfile.gettempdir()), error) from error
+        self._gone = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def close(self) -> None:
         """Remove it with all that is in it."""
@@ -63,7 +80,7 @@ class Column:
     Raises InputError where the disk takes no more, or the file is gone.
     """
 
-    def __init__(self, path: Path, kind: np.dtype[Any], length: int = 0, owner: Scratch | None = None) -> None:
+    def __init__(self, path: Path, kind: np.dtype[Any], length: int = 0, owner: Folder | None = None) -> None:
         self.path, self.kind = path, kind
         self._length, self._owner = length, owner
         self._file: BinaryIO | None = None
@@ -88,7 +105,8 @@ class Column:
         try:
             found = np.fromfile(self.path, self.kind, stop - start, offset=start * self.kind.itemsize)
         except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror or error})", where=str(self.path)) from error
+            hint = "it is on the disk of the machine that made it: let that one do the work"
+            raise InputError(f"cannot be read ({error.strerror or error})", where=str(self.path), hint=hint) from error
         if len(found) < stop - start:
             raise InputError("a temporary file was cut off from outside", where=str(self.path), hint=HINT)
         return found
@@ -108,6 +126,18 @@ class Column:
         """All rows from ``start`` on, some at a time."""
         for at in range(start, self._length, rows):
             yield self.read(at, min(at + rows, self._length))
+
+    def digest(self) -> str:
+        """SHA-256 of its numbers."""
+        if not self._length:
+            return hashlib.sha256().hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Give the file's handle back; it can still be read, and appended to."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from servewise.ask import replicates
-from servewise.ask.long_runs import LongRun, is_long
+from servewise.ask.long_runs import LongRun, is_long, kept_by
 from servewise.ask.run import KeptRun, planned
 from servewise.ask.serving import Door, Load, shapes_of, source_of
 from servewise.ask.telling import Teller, told
@@ -84,13 +84,12 @@ def run(
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
+    of = kept_by(replace(experiment, run_dir=None), executor)
     telling = told(progress if experiment.is_long else None, experiment.requests * len(tasks))
     with (
         keeping,
         telling as folder,
-        Workers(
-            replace(experiment, telling=folder), executor.worthwhile(simulated), of=replace(experiment, run_dir=None)
-        ) as workers,
+        Workers(replace(experiment, telling=folder), executor.worthwhile(simulated), of=of) as workers,
     ):
         knees = dict(zip(backlogs, workers.each(_knee, backlogs), strict=True))
         done = []

@@ -14,7 +14,7 @@ from servewise.ask.deploying import Options, deploy, hardware_of
 from servewise.ask.experiment import replicates_of
 from servewise.ask.fleet_caveats import fleet_caveats
 from servewise.ask.fleet_conditions import fleet_conditions
-from servewise.ask.fleet_experiment import FleetExperiment, FleetRow, Progress, run
+from servewise.ask.fleet_experiment import FleetRow, Progress, run
 from servewise.ask.fleet_layout import DRAWING, Behaviour, Layout, router_named
 from servewise.ask.fleet_options import (
     MOST_REPLICAS,
@@ -24,6 +24,7 @@ from servewise.ask.fleet_options import (
     splits_of,
 )
 from servewise.ask.fleet_rows import against, fleet_row, replica_rows
+from servewise.ask.fleet_run import FleetExperiment
 from servewise.ask.fleet_servers import Servers, behaviour_of, by_clock, longest_of, one_replica, servers_of
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole

@@ -22,6 +22,7 @@ from servewise.simulate.fleet.routers.prefix_aware import Balance, PrefixAware
 from servewise.simulate.fleet.routers.round_robin import RoundRobin
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.routers.session import SessionSticky
+from servewise.simulate.recorder import Sink
 from servewise.steptime.link import LinkTime
 
 DRAWING = ("power-of-two", "random")  # routers that draw
@@ -115,9 +116,19 @@ def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: i
 
 
 def run_layout(
-    layout: Layout, kinds: tuple[ReplicaKind, ...], source: Arrivals, how: Behaviour, seed: int
+    layout: Layout,
+    kinds: tuple[ReplicaKind, ...],
+    source: Arrivals,
+    how: Behaviour,
+    seed: int,
+    *,
+    into: Sink | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> tuple[FleetRun, Moved | None]:
-    """Run the requests of ``source``; the second is what moved between pools."""
+    """Run the requests of ``source``; the second is what moved between pools.
+
+    ``into`` takes the records as they are made; pools keep them in memory.
+    """
     router = router_named(layout.router, how.settings, kinds[0], seed)
     if layout.split is None:
         run = simulate_fleet(
@@ -128,6 +139,8 @@ def run_layout(
             on_failure=how.on_failure,
             autoscale=how.autoscale,
             lockstep=how.lockstep,
+            into=into,
+            progress=progress,
         )
         return run, None
     prefills = layout.split[0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from servewise.ask.fleet_experiment import FleetRow, Share
+from servewise.ask.fleet_experiment import FleetRow
 from servewise.ask.fleet_layout import Layout
+from servewise.ask.fleet_shares import Share
 from servewise.ask.rows import simulated_row
 from servewise.simulate.disaggregated.transfers import Moved
 

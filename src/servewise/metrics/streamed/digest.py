@@ -113,6 +113,11 @@ class Digest:
         )
 
     @property
+    def last_end_s(self) -> float:
+        """When the last request ended [s]; 0 where none did."""
+        return max(self._last_s, 0.0)
+
+    @property
     def _duration_s(self) -> float:
         return self._last_s - self._first_s if np.isfinite(self._last_s) else 0.0
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from servewise.records.columns import RequestColumns, StepColumns
-from servewise.scratch import PIECE, Column, Scratch
+from servewise.scratch import PIECE, Column, Folder
 from servewise.simulate.fleet.portion import Keys
 from servewise.simulate.recorder import REQUEST_ROW, STEP_ROW, Sink
 
@@ -25,11 +25,11 @@ TIMES = {name for name in (*REQUEST_ROW, *STEP_ROW, AT) if name.endswith("_s") o
 
 
 class PortionRecords:
-    """Where a part's records go: columns in ``scratch``, each row with its key. Other processes may read them."""
+    """Where a part's records go: columns in ``folder``, each row with its key. Other processes may read them."""
 
-    def __init__(self, scratch: Scratch) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._requests, self._steps = (
-            {name: scratch.column(_kind(name)) for name in (*row, AT, ORDER) if name != "sent_s"}
+            {name: folder.column(_kind(name)) for name in (*row, AT, ORDER) if name != "sent_s"}
             for row in (REQUEST_ROW, STEP_ROW)
         )
 
@@ -40,6 +40,11 @@ class PortionRecords:
     def steps(self, steps: StepColumns, keys: Keys) -> None:
         """The next steps."""
         _append(self._steps, steps, keys)
+
+    def remove(self) -> None:
+        """They are not needed any more."""
+        for column in (*self._requests.values(), *self._steps.values()):
+            column.remove()
 
     @property
     def tables(self) -> tuple[Mapping[str, Column], Mapping[str, Column]]:

@@ -43,6 +43,11 @@ class Recorded:
         """Requests."""
         return len(self.arrival_s)
 
+    def digests(self) -> tuple[str, ...]:
+        """Checksums of columns that are on disk."""
+        columns = (self.arrival_s, self.prompt_tokens, self.output_tokens, self.offsets, self.blocks)
+        return tuple(each.digest() for each in columns if isinstance(each, Column))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:

@@ -1,0 +1,155 @@
+"""One run of one layout at one rate, in memory or, if it is long, with its records leaving as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from servewise.ask.experiment import NOMINAL, Replicate
+from servewise.ask.fleet_layout import Behaviour, Layout, run_layout
+from servewise.ask.fleet_shares import Share, Shares, shares_of, used
+from servewise.ask.long_runs import LongRun, is_long
+from servewise.ask.run import KeptRun
+from servewise.ask.serving import Load, source_of
+from servewise.ask.telling import Teller
+from servewise.conditions import Conditions
+from servewise.metrics.saturation import Balance, trend
+from servewise.metrics.slo import Slo
+from servewise.metrics.summary import RunSummary, summarise
+from servewise.simulate.disaggregated.transfers import Moved
+from servewise.simulate.fleet.fleet import FleetRun
+from servewise.simulate.fleet.kind import ReplicaKind
+from servewise.simulate.fleet.roster import Head
+from servewise.simulate.run import Run
+from servewise.simulate.settled import since
+from servewise.workload.sessions import SessionArrivals
+
+COMMAND = "servewise fleet"
+Task = tuple[int, float, int, int]  # which layout, the rate, the replicate
+MOST_HEADS = 400  # changes of the number of replicas that an answer keeps
+
+
+class Outcome(NamedTuple):
+    """One run: its summary, whether it was in balance, and what is a fleet's own."""
+
+    summary: RunSummary
+    balance: Balance
+    shares: tuple[Share, ...]
+    heads: tuple[Head, ...]
+    retried: int
+    retries: int
+    moved: Moved | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetExperiment:
+    """All that a worker must know.
+
+    ``kinds`` are the replicas by their nominal, slow and fast clocks (the first alone where there is no spread).
+    """
+
+    layouts: tuple[Layout, ...]
+    kinds: tuple[tuple[ReplicaKind, ...], ...]
+    how: Behaviour
+    replicates: tuple[Replicate, ...]
+    workload: Load
+    seed: int
+    longest: int | None
+    requests: int
+    slo: Slo | None
+    conditions: Conditions
+    run_dir: Path | None
+    several: bool
+    telling: Path | None = None  # where long runs tell how far they are
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its runs leave memory as they go, those of prefill and decode apart excepted."""
+        return is_long(self.workload, self.requests)
+
+
+def replicate(experiment: FleetExperiment, task: Task) -> Outcome:
+    """The run of ``task``."""
+    if experiment.is_long and experiment.layouts[task[0]].split is None:
+        return _long(experiment, task)
+    which, rate, clock, offset = task
+    layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
+    source, door = source_of(experiment.workload, rate, seed, experiment.longest)
+    settle_s = source.settle_s if isinstance(source, SessionArrivals) else 0.0
+    with kept_run(experiment, task) as kept:
+        fleet, moved = run_layout(layout, kinds, source, experiment.how.later(settle_s), seed)
+        settled = since(Run(fleet.requests, fleet.steps, max(fleet.slots)), settle_s)
+        if kept is not None:
+            kept.finish(settled)
+    shares = shares_of(settled.requests, settled.steps, fleet, settle_s)
+    summary = used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.slo), shares)
+    return outcome(summary, trend(settled.requests), shares, fleet, door.refused, moved)
+
+
+def _long(experiment: FleetExperiment, task: Task) -> Outcome:
+    """The same of a run too long for memory."""
+    which, rate, clock, offset = task
+    layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
+    source, door = source_of(experiment.workload, rate, seed, experiment.longest)
+    tell = Teller(experiment.telling, "-".join(map(str, task)))
+    shares, slots = Shares(), max(each.policy.slots for each in kinds)
+    with kept_run(experiment, task) as kept, LongRun(slots, experiment.slo, kept, [shares]) as long:
+        fleet, moved = run_layout(layout, kinds, source, experiment.how, seed, into=long.into, progress=tell)
+        summary, balance = long.figures()
+    found = shares.shares(fleet)
+    return outcome(used(summary, found), balance, found, fleet, door.refused, moved)
+
+
+def outcome(
+    summary: RunSummary, balance: Balance, shares: tuple[Share, ...], fleet: FleetRun, refused: int, moved: Moved | None
+) -> Outcome:
+    """What ``fleet`` did, where ``refused`` requests never came in."""
+    return Outcome(
+        replace(summary, rejected=summary.rejected + refused),
+        balance,
+        shares,
+        _thinned(fleet.heads),
+        len(fleet.retries),
+        sum(fleet.retries.values()),
+        moved,
+    )
+
+
+def _thinned(heads: Sequence[Head]) -> tuple[Head, ...]:
+    """At most so many changes, evenly by time: of each stretch the last."""
+    if len(heads) <= MOST_HEADS:
+        return tuple(heads)
+    end_s, kept = heads[-1].at_s, []
+    for at, head in enumerate(heads):
+        stretch = int(head.at_s / end_s * MOST_HEADS)
+        later = int(heads[at + 1].at_s / end_s * MOST_HEADS) if at + 1 < len(heads) else inf
+        if later > stretch:
+            kept.append(head)
+    return tuple(kept)
+
+
+def folder_of(experiment: FleetExperiment, layout: Layout, rate: float) -> Path:
+    """Where a row's run is kept: the run directory itself, or a folder in it for each of several rows."""
+    assert experiment.run_dir is not None
+    name = f"{layout.router}-{layout.title.replace(' ', '-')}-{rate:g}"
+    return experiment.run_dir / name if experiment.several else experiment.run_dir
+
+
+def kept_run(experiment: FleetExperiment, task: Task) -> KeptRun | AbstractContextManager[None]:
+    """The first replicate of a row is kept."""
+    which, rate, *replicate = task
+    if experiment.run_dir is None or replicate != [NOMINAL, 0]:
+        return nullcontext()
+    layout = experiment.layouts[which]
+    return KeptRun(
+        folder_of(experiment, layout, rate),
+        experiment.conditions,
+        policy=f"{layout.router}, {layout.title}",
+        rate_per_s=rate,
+        seed=experiment.seed,
+        command=COMMAND,
+    )
