@@ -135,6 +135,7 @@ def _array(plain: list[str]) -> array[Any]:
 _OF_TYPES: Mapping[str, Callable[[Any, Any], Any]] = {"record": _record, "named": _named, "enum": _enum}
 _KINDS: Mapping[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "tuple": (tuple, lambda value: [to_plain(each) for each in value], lambda plain: tuple(map(from_plain, plain))),
+    "frozenset": (frozenset, lambda value: to_plain(sorted(value)), lambda plain: frozenset(from_plain(plain))),
     "scalar": (np.generic, lambda value: _plain_numpy(np.asarray(value)), lambda plain: _numpy(plain)[()]),
     "float": (float, repr, float),
     "dict": (dict, _plain_pairs, _pairs),

@@ -88,7 +88,7 @@ def find_plan(
     kept = None if question.top is None else max(question.top, FINALISTS)
     task = task_of(question, STRETCH)
     simulated = RUNS * len(task.stretch.requests) * len(question.candidates) + len(question.traffic.requests)
-    with Workers(task, executor.worthwhile(simulated)) as workers:
+    with Workers(task, executor.worthwhile(simulated), of=question) as workers:
         screening = Screening(workers, question, by, kept, _telling(len(question.candidates), progress, tell))
         screening.begin()
         order = _verified(screening)
