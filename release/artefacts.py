@@ -64,6 +64,14 @@ def build(source: Path, output: Path, time_s: int, unlike: Mapping[str, str] = O
     return Artefacts(wheel, sdist)
 
 
+def built(folder: Path, commit: str = "HEAD", root: Path = ROOT) -> Artefacts:
+    """Both artefacts of ``commit``, in ``folder``; the tree that they were built from is gone."""
+    try:
+        return build(export(folder / "tree", commit, root), folder / "dist", commit_time_s(root))
+    finally:
+        shutil.rmtree(folder / "tree")
+
+
 def built_twice(folder: Path, commit: str = "HEAD", root: Path = ROOT) -> tuple[Artefacts, Artefacts]:
     """Both artefacts of ``commit`` by two unlike builders, in folders below ``folder``."""
     when = commit_time_s(root)
