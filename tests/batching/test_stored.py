@@ -6,8 +6,11 @@ import pytest
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, LlamaCpp, Sglang
 from servewise.batching.sequence import Sequence
+from servewise.batching.speculative.acceptance import Acceptance
+from servewise.batching.speculative.draft_length import FixedLength
+from servewise.batching.speculative.policy import Speculative
 
 
 def stored(serial: int, prompt: int, output: int, hashes: tuple[int, ...] = ()) -> Sequence:
@@ -87,3 +90,51 @@ def test_a_preempted_one_computes_its_tokens_again() -> None:
     batch = planned(batcher)
 
     assert [(each.serial, each.target_tokens, each.stored_tokens) for each in batch.preempted] == [(1, 33, 0)]
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(1, 19), (16, 15), (1, 30)])
+def test_sglang_lets_in_what_the_whole_pool_holds(prompt: int, output: int) -> None:
+    """Two blocks hold 32 tokens: prompt and output below that run alone, the stored tokens in the first block.
+
+    It waited for ever where blocks for its output were asked for beside the rest of the block that it begins in.
+    """
+    batcher = Sglang(8, 32, disable_overlap_schedule=True).batcher(BlockPool(2, 16))
+    sequence = stored(0, prompt, output)
+    assert batcher.add(sequence, 0.0)
+    ended: list[Sequence] = []
+    while (batch := batcher.plan(0.0)) is not None:
+        ended += batcher.commit(batch, 1)
+
+    assert ended == [sequence]
+
+
+def test_its_drafts_are_of_the_budget_too() -> None:
+    """20 tokens a step: beside a prompt of 17 a row of 1 + 3 drafts finds 3 left and waits; beside 16 it runs."""
+    for prompt, admitted in ((17, 1), (16, 2)):
+        policy = Speculative(Continuous(4, 20), Acceptance((0.5,)), lambda: FixedLength(3))
+        batcher = policy.batcher(BlockPool(None, 16))
+        batcher.add(Sequence(0, prompt, 5), 0.0)
+        batcher.add(stored(1, 40, 9), 0.0)
+
+        assert len(planned(batcher).admitted) == admitted
+
+
+def test_its_drafts_may_pass_the_budget_alone() -> None:
+    """A row of 1 + 30 drafts never finds 20 tokens enough: with nothing else in the step it runs all the same."""
+    policy = Speculative(Continuous(4, 20), Acceptance((0.5,)), lambda: FixedLength(30))
+    batcher = policy.batcher(BlockPool(None, 16))
+    batcher.add(stored(0, 40, 9), 0.0)
+
+    assert planned(batcher).decodes == 1
+
+
+def test_llamacpp_keeps_it_out_of_a_step_of_prompts() -> None:
+    """Without ``cont_batching`` a step has prompts or decodes: one fetched in a prompt's step decodes in the next."""
+    batcher = LlamaCpp(4, 100, cont_batching=False).batcher(BlockPool(None, 16))
+    batcher.add(stored(0, 40, 9), 0.0)
+    batcher.add(Sequence(1, 30, 5), 0.0)
+    first = planned(batcher)
+
+    assert (first.decodes, len(first.chunks), len(first.admitted)) == (0, 1, 2)
+    batcher.commit(first, 1)
+    assert (planned(batcher).decodes, planned(batcher).chunks) == (2, ())

@@ -141,6 +141,10 @@ class DecodeGroup:
         """New blocks that ``sequence``, its stored KV moved in, would take in the next step if it joined."""
         return int(sequence.stored_tokens % self.block_tokens == 0)
 
+    def tokens_to_join(self, sequence: Sequence) -> int:  # noqa: ARG002 - a child's depend on it
+        """New tokens of the step's budget that ``sequence`` would take in the next step if it joined."""
+        return 1
+
     def blocks_for(self, steps: int) -> int:
         """New blocks that the members take over the next ``steps`` steps."""
         if not self.grows:

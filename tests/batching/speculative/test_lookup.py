@@ -61,3 +61,21 @@ def test_steps_tell_who_drafts() -> None:
     for step, each in enumerate(decoding, start=1):
         assert each.context_tokens == 8 * (100 + step) + 3 * each.drafting
         assert (each.drafted == 0) == (each.drafting == 0)
+
+
+def test_the_window_holds_no_drafts_that_were_not_found() -> None:
+    """Within a window a row without a match reads its one new token alone: 101 of 104, where 3 drafts fill it."""
+    policy = Speculative(Continuous(8), Acceptance((0.0,), hit_rate=0.2), lambda: FixedLength(3))
+    batcher = policy.batcher(BlockPool(None, 16), 104)
+    for serial in range(8):
+        batcher.add(Sequence(serial, 100, 30), 0.0)
+    step, seen = 0, set()
+    while (batch := batcher.plan(0.0)) is not None:
+        if not batch.chunks:
+            step += 1
+            seen.add(batch.drafting > 0)
+            new = batch.drafting * min(100 + step + 3, 104) + (8 - batch.drafting) * min(100 + step, 104)
+            assert batch.windowed_tokens == new
+        batcher.commit(batch, 1)
+
+    assert seen == {False, True}

@@ -92,8 +92,9 @@ class ExpectedOutput:
     def admit(self, sequence: Sequence, most_new: int, spare: int) -> bool:
         """Take the blocks of the first chunk of ``most_new`` tokens at most; ``spare`` blocks go to decoding ones."""
         pool = self._pool
-        if sequence.stored_tokens:
-            return pool.admit(sequence, sequence.stored_tokens, spare + self._blocks(self._output(sequence)))
+        if stored := sequence.stored_tokens:
+            whole = self._blocks(stored + self._output(sequence))
+            return pool.admit(sequence, stored, max(spare, whole - pool.blocks_for(stored)))
         uncached = self.uncached(sequence)
         new = min(uncached, most_new)
         cached = sequence.target_tokens - uncached

@@ -79,7 +79,7 @@ class ContextChunks(DecodeFirst):
             return None
         head, pool = self._waiting.head(), self.pool
         if head.stored_tokens:
-            if sum(lefts) + 1 + self.group.drafted > budget:
+            if not self._row_fits(budget - sum(lefts)):
                 return None
         else:
             left = head.target_tokens - pool.cached_prefix(head) * (pool.hash_block_tokens or 0)

@@ -52,13 +52,18 @@ class DecodeFirst(ContinuousBatcher):
         waiting, group, longest = self._waiting, self.group, self.longest_chunk
         if not waiting.newest_last:
             waiting.arrange()
-        while waiting and budget > 0:
+        while waiting and budget > 0 and self._row_fits(budget):
             spare = growth + group.blocks_for_next() if group.grows else growth
             sequence = self._admit(budget if budget < longest else longest, spare)
             if sequence is None:
                 return
             admitted.append(sequence)
             budget -= 1 + self.group.drafted if sequence.join else self._chunk(sequence, budget, chunks)
+
+    def _row_fits(self, budget: int) -> bool:
+        """Whether who is next, if its KV is there already, may decode within ``budget``; alone it may always."""
+        head = self._waiting.head()
+        return not head.stored_tokens or budget == self.max_batched_tokens or self.group.tokens_to_join(head) <= budget
 
     def _chunk(self, sequence: Sequence, budget: int, chunks: list[Chunk]) -> int:
         computed = sequence.computed_tokens

@@ -33,6 +33,8 @@ class WholeBesideDecodes(DecodeFirst):
         waiting.arrange()
         while waiting:
             head = waiting.head()
+            if not self._row_fits(budget):
+                return
             if not head.stored_tokens:
                 new = head.target_tokens - pool.cached_prefix(head) * (pool.hash_block_tokens or 0)
                 if new > budget:

@@ -106,8 +106,15 @@ class SpeculativeGroup(DecodeGroup):
     def blocks_to_join(self, sequence: Sequence) -> int:
         """New blocks that ``sequence``, its stored KV moved in, would take with all its drafts."""
         tokens = sequence.stored_tokens
-        drafted = self.drafted if self.size else self._length.choose(1, tokens)
-        return self._more(sequence, tokens, self._reserved(drafted))
+        return self._more(sequence, tokens, self._reserved(self._to_draft(tokens)))
+
+    def tokens_to_join(self, sequence: Sequence) -> int:
+        """Its next token, and its drafts."""
+        return 1 + self._to_draft(sequence.stored_tokens)
+
+    def _to_draft(self, tokens: int) -> int:
+        """Draft tokens of a sequence that joins with ``tokens`` stored."""
+        return self.drafted if self.size else self._length.choose(1, tokens)
 
     def _reserved(self, drafted: int) -> int:
         """Tokens that a member may store in a step."""
@@ -133,6 +140,16 @@ class SpeculativeGroup(DecodeGroup):
         """How many members have a draft in the step to come."""
         hits = self._draws.hits
         return sum([hits(stream, member.generated) for member, stream in self._members.values()])
+
+    def windowed_undrafted(self) -> int:
+        """Of ``below_window``, the tokens of drafts that members without a draft do not have in the step to come."""
+        window, drafted, hits = self.window_tokens, self.drafted, self._draws.hits
+        if window is None:
+            return 0
+        missing = [
+            each.computed_tokens + 1 for each, stream in self._members.values() if not hits(stream, each.generated)
+        ]
+        return sum([min(tokens + drafted, window) - min(tokens, window) for tokens in missing])
 
     def _drawn(self) -> list[int]:
         """What each member gains in the step to come."""

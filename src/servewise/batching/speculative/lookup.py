@@ -41,8 +41,11 @@ class Lookup:
         batch = self._batcher.plan(now_s)
         if batch is None or not batch.drafted:
             return batch
-        rows = cast("SpeculativeGroup", self.group).drafting()
-        context = batch.context_tokens - (batch.decodes - rows) * batch.drafted
-        if not rows:
-            return batch._replace(context_tokens=context, drafted=0)
-        return batch._replace(context_tokens=context, drafting=rows)
+        group = cast("SpeculativeGroup", self.group)
+        rows, undrafted = group.drafting(), group.windowed_undrafted()
+        reads = batch._replace(
+            context_tokens=batch.context_tokens - (batch.decodes - rows) * batch.drafted,
+            windowed_tokens=batch.windowed_tokens - undrafted,
+            windowed_growth=batch.windowed_growth - undrafted,
+        )
+        return reads._replace(drafting=rows) if rows else reads._replace(drafted=0)
