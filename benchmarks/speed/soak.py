@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import time
 
 from benchmarks.record import save, table
 from benchmarks.speed.soak_acts import ACTS, Soak, references
@@ -53,11 +54,11 @@ async def _sample(soak: Soak, server: Server) -> Sample:
     )
 
 
-async def run(server: Server, seconds: float, clients: int, seed: int) -> dict[str, object]:
-    """Soak ``server``; the result of record without the machine."""
-    soak = Soak(server.url, server.key)
+async def run(server: Server, seconds: float, clients: int, seed: int, every: int = 1) -> dict[str, object]:
+    """Soak ``server`` with one in ``every`` of the known requests; the result of record without the machine."""
+    soak = Soak(server.url, server.key, every)
     soak.references = await references(soak)
-    before = server.usage()
+    before, soak.start_s = server.usage(), time.monotonic()
     watching = asyncio.create_task(_watch(soak, server, seconds))
     await asyncio.gather(*(_work(soak, seconds, seed + each) for each in range(clients)))
     samples = await watching

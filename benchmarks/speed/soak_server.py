@@ -42,6 +42,7 @@ class Server:
     url: str
     key: str
     errors: IO[str]
+    kernels: str
     ended: tuple[int, str] | None = None
 
     def usage(self) -> dict[str, int]:
@@ -82,12 +83,14 @@ def served(nice: int = 0) -> Iterator[Server]:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as process,
     ):
         try:
-            yield Server(process, _address(process), key, errors)
+            said = _said(process)
+            yield Server(process, said["url"], key, errors, said["kernels"])
         finally:
             process.kill()
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def _said(process: subprocess.Popen[str]) -> dict[str, str]:
+    """What it said at its start."""
     assert process.stdout is not None
     text = ""
     while not text.endswith("\n}\n"):
@@ -95,4 +98,5 @@ def _address(process: subprocess.Popen[str]) -> str:
         if not line:
             raise RuntimeError("the server did not start")
         text += line
-    return str(json.loads(text)["result"]["url"])
+    found: dict[str, str] = json.loads(text)["result"]
+    return found
