@@ -57,6 +57,22 @@ def test_every_figure_of_a_measurement_fits_80_columns() -> None:
         assert each in words
 
 
+HOST = {"host": "b1", "workers": 1, "requests": 50, "completed": 47, "lost": 0, "end": "", "clock_bound_s": 0.0004}
+CLOCK = {"offset_s": 12.5, "offset_bound_s": 0.0004, "drift_s": -0.00002, "drift_bound_s": 0.0008, "pings": 16}
+
+
+def test_hosts_are_told_where_their_clocks_are_not_one() -> None:
+    """Offset, its bound and drift of each host in 80 columns; nothing where all processes are of this machine."""
+    here = HOST | dict.fromkeys(CLOCK) | {"host": "this machine"}
+    words = printed(rows=[ROW | {"hosts": [HOST | CLOCK, HOST | CLOCK | {"host": "b2", "lost": 3, "end": "gone"}]}])
+    alone = printed(rows=[ROW | {"hosts": [here]}])
+
+    assert max(map(len, words.splitlines())) <= 80
+    for each in ("b1", "b2", "12.5 s", "400 µs", "-20.0 µs"):
+        assert each in words
+    assert "The hosts that sent" not in alone
+
+
 def test_outcomes_stand_there_only_where_something_failed() -> None:
     """All completed: no table of outcomes; else all of them, so that the counts add up to the requests."""
     fine = ROW | {"outcomes": [{"outcome": "completed", "count": 100}]}

@@ -94,9 +94,7 @@ def _known(ray: ModuleType, actors: Sequence[Any]) -> list[About]:
     except errors.GetTimeoutError as error:
         raise RunFailed(f"the Ray cluster gave no cores for workers within {PLACE_S:g} s") from error
     except (ConnectionError, errors.RayError) as error:
-        cause = getattr(error, "cause", None)
-        what = f"the Ray cluster cannot start workers ({first_line(cause or error)})"
-        raise InputError(what, where="executor", hint="install the same servewise[measure] on every node") from error
+        raise _unplaced(error) from error
     for each in found:
         other = difference(this_build(), each.build)
         if other is not None:
@@ -105,11 +103,20 @@ def _known(ray: ModuleType, actors: Sequence[Any]) -> list[About]:
     return found
 
 
+def _unplaced(error: Exception) -> InputError | RunFailed:
+    """Why an actor did not begin: a node lacks what it needs, or is gone."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, ImportError):
+        what, hint = f"the cluster cannot import it ({first_line(cause)})", "install servewise[measure] on every node"
+        return InputError(what, where="executor", hint=hint)
+    return RunFailed(f"the Ray cluster cannot start workers: {first_line(error)}")
+
+
 def _names(hosts: Sequence[str], nodes: Sequence[str]) -> list[str]:
     """The hosts' own names, with the node's mark where several have the same.
 
     >>> _names(["a", "b", "b"], ["0123456789", "1123456789", "2123456789"])
-    ['a', 'b (node 11234567)', 'b (node 21234567)']
+    ['a', 'b (11234567)', 'b (21234567)']
     """
     counts = Counter(hosts)
-    return [host if counts[host] == 1 else f"{host} (node {node[:8]})" for host, node in zip(hosts, nodes, strict=True)]
+    return [host if counts[host] == 1 else f"{host} ({node[:8]})" for host, node in zip(hosts, nodes, strict=True)]

@@ -168,10 +168,10 @@ def _hosts(found: list[Row]) -> Table:
     columns = (
         Column("Load", lambda row: text(row.get("load"))),
         Column("Host", lambda row: text(row.get("host"), UNKNOWN), prose=True),
-        Column("Workers", lambda row: count(row.get("workers"))),
+        Column("Workers", lambda row: count(row.get("workers")), wide=True),
         Column("Requests", lambda row: count(row.get("requests"))),
         Column("Lost", lambda row: count(row.get("lost"))),
-        Column("Clock ahead", lambda row: seconds(row.get("offset_s"))),
+        Column("Clock", lambda row: seconds(row.get("offset_s"))),
         Column("Within", lambda row: seconds(row.get("offset_bound_s"))),
         Column("Drift", lambda row: seconds(row.get("drift_s"))),
         Column("Ended", lambda row: text(row.get("end")), prose=True, wide=True),
