@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
 
@@ -13,7 +13,6 @@ from servewise.executing.executor import executor_named
 from servewise.measure.crew.crew import Crew
 from servewise.measure.crew.here import Here
 from servewise.measure.crew.relay import loopback
-from servewise.measure.crew.remote import RemoteHost
 from servewise.measure.target import Target
 
 
@@ -41,16 +40,16 @@ def _on_cluster(cluster: str, workers: int, target: Target) -> Iterator[Crew]:
     with connect(None if cluster == "auto" else cluster) as ray:
         hosts = ray_hosts(ray, workers)
         with Crew(hosts) as crew:
-            _refuse_loopback(target, hosts)
+            refuse_loopback(target, {each.name: each.about.loopback for each in hosts if each.about is not None})
             yield crew
 
 
-def _refuse_loopback(target: Target, hosts: Sequence[RemoteHost]) -> None:
-    """InputError where ``target`` is another machine for each host."""
+def refuse_loopback(target: Target, loopbacks: Mapping[str, str]) -> None:
+    """InputError where ``target`` is another machine for each host; ``loopbacks``: whose theirs is, by host."""
     own = loopback()
-    other = next((host for host in hosts if host.about is not None and host.about.loopback != own), None)
+    other = next((name for name, mark in loopbacks.items() if mark != own), None)
     if other is not None and _is_loopback(target.host):
-        what = f"{target.host} is another machine for {other.name}, which is to send too"
+        what = f"{target.host} is another machine for {other}, which is to send too"
         raise InputError(what, where="URL", hint="the server's address as the hosts know it")
 
 

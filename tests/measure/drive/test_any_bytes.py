@@ -40,6 +40,8 @@ WORDS = (
     event("\xff"),
     END,
     chunk(b'data: {"error": {"message": "boom"}}\n\n'),
+    chunk(b"event: error\ndata: \n\n"),
+    chunk(b'data: {"error": {"message": " "}}\n\n'),
     chunk(b'data: {"choices":[],"usage":{"completion_tokens":2}}\n\n'),
     b'data: {"choices":[{"text":"a","finish_reason":"stop"}]}\n\n',
     b"data: [DONE]\n\n",

@@ -27,7 +27,7 @@ def line_of(error: object) -> str:
         if not isinstance(error, dict):
             break
         error = next((error[key] for key in _KEYS if error.get(key)), str(error))
-    return one_line(str(error))
+    return one_line(str(error)) or "an error without a word"
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,7 @@ import orjson
 
 from servewise.measure.dialect.choice import Brought, brought_by
 from servewise.measure.dialect.event_stream import Event
-from servewise.measure.dialect.fault import error_in, one_line
+from servewise.measure.dialect.fault import error_in, line_of, one_line
 from servewise.measure.dialect.usage import Usage, usage_in
 from servewise.measure.exchange import Arrival
 from servewise.measure.outcome import Outcome
@@ -45,7 +45,7 @@ class Reading:
         self.events += 1
         parsed = _parsed(event.data)
         if event.kind == b"error" and not (isinstance(parsed, dict) and error_in(parsed)):
-            self.fault = Outcome.ERROR_IN_STREAM, one_line(event.data.decode("utf-8", "replace"))
+            self.fault = Outcome.ERROR_IN_STREAM, line_of(event.data.decode("utf-8", "replace"))
         elif not isinstance(parsed, dict):
             self.fault = Outcome.BAD_EVENT, f"event {self.events} is no JSON object: {_beginning(event.data)}"
         else:
