@@ -1,4 +1,4 @@
-"""Progress of long work where stderr is no terminal: a line now and then, with how many are done and how many a second."""
+"""Progress where stderr is no terminal: a line now and then, with how many are done and how many a second."""
 
 from __future__ import annotations
 
