@@ -22,6 +22,12 @@ STORE_BYTES = 512 * 2**20  # for objects on a cluster started here; what is beyo
 PATIENCE_S = 5.0  # for a cluster's port to answer
 LONGEST_FOLDER = 60  # bytes; Ray's sockets lie in it, and a socket's path has 107 at most
 QUIET: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning
+}
+JOINING, STARTING = 3, 60  # times
+STARTS = 3  # each may take half a minute where a machine is busy; Ray gives no more
 ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
@@ -35,9 +41,9 @@ def connect(address: str | None = None, *, cores: int | None = None) -> Iterator
     and left. Raises InputError where Ray is not installed or the address is none, RunFailed where nobody answers.
     """
     found = address if address is not None and address != "auto" else running()
-    if "ray" not in sys.modules and found is None:
+    if found is None:
         _keep_to_this_machine()
-    ray = _installed()
+    ray = _installed(looks=STARTING if found is None else JOINING)
     if ray.is_initialized():
         yield ray
         return
@@ -75,15 +81,17 @@ def _keep_to_this_machine() -> None:
     the system is one where it cannot do clusters (macOS, Windows). Its token, of Ray 2.52 and later, keeps out others
     on this machine.
     """
+    if "ray" in sys.modules:
+        return
     os.environ[ALONE] = "0"
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
-def _installed() -> ModuleType:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+def _installed(looks: int) -> ModuleType:
+    """Ray, which looks for a cluster's head so many times, a second or more each."""
+    for name, value in (SETTINGS | {"RAY_NUM_REDIS_GET_RETRIES": str(looks)}).items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
@@ -106,26 +114,34 @@ def _join(ray: ModuleType, address: str) -> None:
 
 def _started(ray: ModuleType, cores: int | None) -> str:
     """A cluster of one node, this machine; the folder that it writes in, gone with it."""
-    parent = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(prefix="ray", dir=parent if len(os.fsencode(parent)) < LONGEST_FOLDER else "/tmp")
-    try:
-        ray.init(
-            address="local",
-            num_cpus=cores,
-            num_gpus=0,
-            include_dashboard=False,
-            object_store_memory=STORE_BYTES,
-            _node_ip_address="127.0.0.1",
-            _temp_dir=folder,
-            **QUIET,
-        )
-    except BaseException as error:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, Exception):
-            raise
-        raise RunFailed(f"Ray does not start on this machine: {first_line(error)}") from error
+    for left in reversed(range(STARTS)):
+        folder = _new_folder()
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cores,
+                num_gpus=0,
+                include_dashboard=False,
+                object_store_memory=STORE_BYTES,
+                _node_ip_address="127.0.0.1",
+                _temp_dir=folder,
+                **QUIET,
+            )
+        except BaseException as error:
+            ray.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, Exception):
+                raise
+            if not left:
+                raise RunFailed(f"Ray does not start on this machine: {first_line(error)}") from error
+        else:
+            break
     return folder
+
+
+def _new_folder() -> str:
+    parent = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="ray", dir=parent if len(os.fsencode(parent)) < LONGEST_FOLDER else "/tmp")
 
 
 def _answering(address: str) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import binascii
-import hashlib
 import io
 import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from servewise.errors import InputError
 from servewise.executing.build import this_build
+from servewise.executing.content import content_of
 from servewise.executing.notes import note
 from servewise.executing.plain import from_plain, to_plain
 
@@ -87,29 +86,6 @@ class Kept:
         line = json.dumps(head | {"check": _check(text), "result": text}, separators=(",", ":")).encode() + b"\n"
         if self._file.write(line) != len(line):
             raise OSError(28, "No space left on device")
-
-
-def content_of(value: object) -> str:
-    """SHA-256 of what ``value`` holds, whichever objects hold it.
-
-    Written as a pickle, of which nothing is ever read, without its notes on which objects are the same ones.
-    """
-    hashed = _Hash()
-    pickler = pickle.Pickler(hashed, protocol=5)
-    pickler.fast = True
-    pickler.dump(value)
-    return hashed.sum.hexdigest()
-
-
-class _Hash(io.RawIOBase):
-    """A file that only hashes what is written to it."""
-
-    def __init__(self) -> None:
-        self.sum = hashlib.sha256()
-
-    def write(self, content: Any) -> int:
-        self.sum.update(content)
-        return len(content)
 
 
 def _key(function: Callable[..., Any], task: object) -> str:
