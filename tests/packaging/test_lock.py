@@ -47,7 +47,7 @@ def test_a_need_that_is_not_locked_is_told(tmp_path: Path) -> None:
 def test_a_bound_above_the_lock_is_told(tmp_path: Path) -> None:
     """A lower bound raised above what is locked is found."""
     root = tree(tmp_path)
-    respell(root / "pyproject.toml", '"click>=8.1"', '"click>=99"')
+    respell(root / "pyproject.toml", '"click>=8.4"', '"click>=99"')
 
     assert next(drift(root)).endswith("not >=99")
 
