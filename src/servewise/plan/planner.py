@@ -137,7 +137,7 @@ def _rejected(question: Question, screening: Screening, order: Sequence[int], *,
     others."""
     found = [each for each in screening.outcomes.values() if isinstance(each, Rejected)]
     if full:
-        return tuple(each for each in found if each.whole or each.reason is not Reason.SIMULATED)
+        return tuple(each for each in found if each.reason is not Reason.SIMULATED)
     ranked = set(order)
     beyond = [each for index, each in screening.outcomes.items() if isinstance(each, Weighed) and index not in ranked]
     return (*found, *(_beyond(question, each) for each in beyond))
@@ -147,7 +147,7 @@ def _beyond(question: Question, each: Weighed) -> Rejected:
     cost = question.cost(each.candidate, each.rate_per_s)
     why = f"{cost.accelerators} accelerators are needed, {cost.replicas} x {each.candidate.accelerators} at"
     why = f"{why} {each.rate_per_s:.3g} requests/s a replica; there are {question.most_accelerators}"
-    return Rejected(candidate=each.candidate, why=why, reason=Reason.SIMULATED, whole=each.whole)
+    return Rejected(candidate=each.candidate, why=why, reason=Reason.SIMULATED)
 
 
 def _pruning(question: Question, screening: Screening) -> Pruning:
@@ -156,10 +156,10 @@ def _pruning(question: Question, screening: Screening) -> Pruning:
     possible = [each.runs for each in out if isinstance(each, Possible)]
     return Pruning(
         prunes=question.prunes,
-        rejected={each: reasons.count(each) for each in Reason if each is not Reason.SIMULATED},
+        rejected={each: reasons.count(each) for each in Reason if not each.simulated},
         dominated=possible.count(0),
         ended_early=len(possible) - possible.count(0),
-        weighed=sum(isinstance(each, Weighed) for each in out) + reasons.count(Reason.SIMULATED),
+        weighed=sum(isinstance(each, Weighed) for each in out) + sum(each.simulated for each in reasons),
     )
 
 

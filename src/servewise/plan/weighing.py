@@ -29,7 +29,7 @@ from servewise.units import format_bytes
 
 
 class Reason(StrEnum):
-    """Why a candidate is out: all but the last are known without a simulation."""
+    """Why a candidate is out; the last two are known from a simulation alone: of the stretch, and of all requests."""
 
     SPLIT = "cannot_be_split"
     MEMORY = "does_not_fit"
@@ -37,13 +37,19 @@ class Reason(StrEnum):
     ALONE = "slo_with_each_request_alone"
     RATE = "rate_beyond_its_throughput"
     SIMULATED = "slo_simulated"
+    WHOLE = "slo_simulated_on_all_requests"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulation showed it."""
+        return self in (Reason.SIMULATED, Reason.WHOLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A candidate that cannot do it. ``miss`` is the factor over the SLO's limit, where it is the SLO that fails.
 
-    ``runs`` counts the simulations that showed it; ``whole``: of the whole traffic.
+    ``runs`` counts the simulations that showed it.
     """
 
     candidate: Candidate
@@ -51,7 +57,6 @@ class Rejected:
     reason: Reason
     violation: Violation | None = None
     runs: int = 0
-    whole: bool = False
 
     @property
     def miss(self) -> float | None:
@@ -203,10 +208,9 @@ def weigh(
         return Rejected(
             candidate=candidate,
             why=f"not even at {found.lowest_per_s:.3g} requests/s: {broken[0]}" if broken else "no request completes",
-            reason=Reason.SIMULATED,
+            reason=Reason.SIMULATED if stretch_rate_per_s is None else Reason.WHOLE,
             violation=broken[0] if broken else None,
             runs=found.runs,
-            whole=whole,
         )
     return Weighed(
         candidate=candidate,
