@@ -29,12 +29,13 @@ from tests.engine.server.serving import BLOCK, BLOCKS, BOUND_S, KEY, MODEL, Runn
 
 from servewise.batching.policies import Continuous
 from servewise.engine.running.engine import Engine
-from servewise.engine.server.asked import Served
+from servewise.engine.server.asked import Served, asked_chat, asked_completion
+from servewise.engine.server.fields import LABELS, NEUTRAL, Fields
 from servewise.engine.server.limits import Limits, RequestLimits
 from servewise.engine.server.openapi import openapi
 
 PATHS = ("/v1/chat/completions", "/v1/completions")
-FUZZED = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZED = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 GET = "/health", "/ready", "/metrics", "/version", "/openapi.json", "/v1/models"
 
 
@@ -74,10 +75,8 @@ def test_what_the_document_allows_is_what_is_taken(fuzzed: Running, short: Serve
 
     Whether it does is asked of a JSON Schema validator. No answer is a 5xx, and every refusal has OpenAI's form.
     """
-    document = openapi(short, keyed=True)
-    body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    validator = jsonschema_rs.validator_for(body)
-    operation = schemathesis.openapi.from_dict(document)[path]["POST"]
+    validator = jsonschema_rs.validator_for(_schema(short, path))
+    operation = schemathesis.openapi.from_dict(openapi(short, keyed=True))[path]["POST"]
     found = set()
 
     @FUZZED
@@ -98,6 +97,56 @@ def test_what_the_document_allows_is_what_is_taken(fuzzed: Running, short: Serve
     each()
     assert 200 in found or mode == "negative"
     assert 400 in found or mode == "positive"
+
+
+def _schema(served: Served, path: str) -> dict[str, Any]:
+    document = openapi(served, keyed=True)
+    found: dict[str, Any] = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    return found
+
+
+def _edges(schema: dict[str, Any]) -> list[Any]:
+    """Values of every type, and those at, within and beyond each bound."""
+    found: list[Any] = [None, True, False, 0, 1, 2.0, 0.5, -1, "x", "", [], {}, ["text"], "none", {"type": "text"}]
+    for name in ("minimum", "maximum", "exclusiveMinimum"):
+        if name in schema:
+            found += [schema[name] + more for more in (-1, 0, 1)]
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_field_at_its_bounds(fuzzed: Running, short: Served, path: str) -> None:
+    """For every field, values at and beyond its bounds and of every type: taken exactly where the document allows."""
+    schema = _schema(short, path)
+    validator = jsonschema_rs.validator_for(schema)
+    base: dict[str, Any] = {"model": MODEL, "max_tokens": 1}
+    base |= {"messages": [{"role": "user", "content": "a"}]} if "chat" in path else {"prompt": "a"}
+    for name, field in schema["properties"].items():
+        for value in _edges(field):
+            body = base | {name: value}
+            status, answer = _told(fuzzed, path, body)
+
+            assert (status == 200) == validator.is_valid(body), (body, answer)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_document_has_every_field_that_is_read(short: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The document's fields are those that the reader asks for, and those that it knows to mean nothing."""
+    asked: set[str] = set()
+    take = Fields.take
+
+    def noting(fields: Fields, name: str) -> Any:
+        asked.update({name} if fields._where == "" else ())
+        return take(fields, name)
+
+    monkeypatch.setattr(Fields, "take", noting)
+    chat = {"model": MODEL, "messages": [{"role": "user", "content": "a"}]}
+    if "chat" in path:
+        asked_chat(chat, short)
+    else:
+        asked_completion({"model": MODEL, "prompt": "a"}, short)
+
+    assert set(_schema(short, path)["properties"]) == asked | LABELS | set(NEUTRAL)
 
 
 def _told(running: Running, path: str, body: object) -> tuple[int, bytes]:
@@ -153,7 +202,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sent=st.one_of(st.binary(min_size=1, max_size=300), damaged()))
 def test_bytes_that_are_no_request(fuzzed: Running, sent: bytes) -> None:
     """Whatever comes over the socket: an answer that is no 5xx, or a closed connection, and the server goes on."""

@@ -113,7 +113,7 @@ def _chat(served: Served) -> Schema:
         },
         "model",
         "messages",
-    ) | {"dependentSchemas": {"top_logprobs": _needs("logprobs")} | _streaming()}
+    ) | {"allOf": [_if("top_logprobs", "logprobs"), _if("stream_options", "stream")]}
 
 
 def _completion(served: Served) -> Schema:
@@ -125,15 +125,13 @@ def _completion(served: Served) -> Schema:
         _common(served) | {"prompt": {"anyOf": [text, tokens, several]}, "logprobs": _whole(0, MOST_LOGPROBS)},
         "model",
         "prompt",
-    ) | {"dependentSchemas": _streaming()}
+    ) | {"allOf": [_if("stream_options", "stream")]}
 
 
-def _needs(flag: str) -> Schema:
-    return {"properties": {flag: {"const": True}}, "required": [flag]}
-
-
-def _streaming() -> Schema:
-    return {"stream_options": _needs("stream")}
+def _if(field: str, flag: str) -> Schema:
+    """Where ``field`` is given (null is as good as absent), ``flag`` must be true."""
+    given = {"properties": {field: {"not": {"type": "null"}}}, "required": [field]}
+    return {"if": given, "then": {"properties": {flag: {"const": True}}, "required": [flag]}}
 
 
 def _limit(served: Served) -> Schema:
@@ -149,7 +147,7 @@ def _common(served: Served) -> dict[str, Schema]:
         "max_tokens": _limit(served),
         "n": _whole(1, limits.choices),
         "stream": FLAG,
-        "stream_options": options,
+        "stream_options": {"anyOf": [options, {"type": "null"}]},
         "temperature": _number(minimum=0),
         "top_p": _number(exclusiveMinimum=0, maximum=1),
         "top_k": _whole(-1, LARGEST),
