@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 QUIET := --quiet --disable-pip-version-check
 LOCKED := -r locks/ci.txt -r locks/model.txt
 
-.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check licences
+.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check licences audit wheel wheel-test minimums
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -74,6 +74,22 @@ lock-check: $(VENV)/test
 # make licences what comes along and its licences, into THIRD_PARTY_LICENSES.md; fails on what the policy does not allow
 licences: $(VENV)/test
 	$(BIN)/python -m release.licences
+
+# make audit    known vulnerabilities of what is locked; ADVISORIES=folder asks no network (RELEASING.md)
+audit: $(VENV)/test
+	$(BIN)/python -m release.audit $(if $(ADVISORIES),--advisories $(ADVISORIES))
+
+# make wheel    wheel and source archive of HEAD into dist/, built twice to the same bytes, and checked
+wheel: $(VENV)/test
+	$(BIN)/python -m release.artefacts
+
+# make wheel-test  the built wheel on each Python, the source out of reach: PYTHONS="3.11 3.14" EXTRAS="app fit"
+wheel-test: $(VENV)/test
+	$(BIN)/python -m release.from_wheel $(if $(PYTHONS),--pythons "$(PYTHONS)") $(if $(EXTRAS),--extras "$(EXTRAS)")
+
+# make minimums the lowest versions that pyproject.toml allows, on the oldest Python: EXTRAS="app fit measure notebook"
+minimums: $(VENV)/test
+	$(BIN)/python -m release.from_wheel --lowest --pythons 3.11 $(if $(EXTRAS),--extras "$(EXTRAS)")
 
 clean:
 	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis
