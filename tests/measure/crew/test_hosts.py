@@ -18,7 +18,7 @@ from tests.measure.drive.test_faults import Timed
 from servewise.measure.addressing import target_of
 from servewise.measure.crew.crew import Crew
 from servewise.measure.crew.here import Here
-from servewise.measure.crew.remote import RemoteHost
+from servewise.measure.crew.remote import LinkLost, RemoteHost
 from servewise.measure.crew.seat import Host
 from servewise.measure.exchange import Exchange
 from servewise.measure.outcome import Outcome
@@ -112,6 +112,28 @@ def test_a_host_lost_between_runs_is_left_out_of_the_next() -> None:
         nodes[1].process.wait(10)
         crew.drive(Flood(range(6), 2), target_of(url, model="m"), start_s=monotonic(), on_end=got.append)
     assert [each.outcome for each in got] == [Outcome.COMPLETED] * 6
+
+
+class Deaf(Node):
+    """A node that lives, but whose clock is not heard any more once it is ``deaf``."""
+
+    deaf = False
+
+    def clock(self) -> float:
+        if self.deaf:
+            raise LinkLost("no word for 10 s")
+        return super().clock()
+
+
+def test_a_host_whose_clock_does_not_answer_is_left_out() -> None:
+    """Without its clock nobody knows when it would begin: the run is the others'."""
+    got: list[Exchange] = []
+    hosts = [RemoteHost(near := Deaf("near", 1), 1), RemoteHost(Node("far", 1), 1)]
+    with served(answer) as url, Crew(hosts) as crew:
+        near.deaf = True
+        sent = crew.drive(Flood(range(6), 2), target_of(url, model="m"), start_s=monotonic(), on_end=got.append)
+    assert [each.outcome for each in got] == [Outcome.COMPLETED] * 6
+    assert [each.host for each in sent.hosts] == ["far"]
 
 
 def test_hosts_and_this_machine_together_and_an_interrupt() -> None:
