@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from tests.records.test_run_directory import assert_equal
 
-from servewise.ask import long_runs
+from servewise.ask import long_runs, runs
+from servewise.ask.run import run_answer
 from servewise.ask.simulate import simulate
 from servewise.ask.telling import Teller, told
+from servewise.errors import InputError
 from servewise.records.run_directory import read_run
 from servewise.workload.load import load_workload
 
@@ -64,3 +66,28 @@ def test_progress_is_the_sum_of_what_is_told() -> None:
     Teller(None, "c")(5)
     with told(None, 10) as nowhere:
         assert nowhere is None
+
+
+@pytest.mark.parametrize("workload", ["azure-conv", "chat-multiturn"])
+def test_a_long_runs_directory_is_reported_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workload: str
+) -> None:
+    """The answer is that of the rows read at once; conversations, whose numbers are in another order, are so read."""
+    asked: dict[str, Any] = {"workload": workload, "requests": 1_500, "rate": 3.0, "estimator": "ideal", "seeds": 1}
+    simulate("llama-3.1-8b", "h100-sxm", run_dir=tmp_path / "run", **asked)
+    at_once = json.dumps(run_answer(tmp_path / "run").to_json(), sort_keys=True)
+    monkeypatch.setattr(runs, "LONG_BYTES", 1)
+    assert json.dumps(run_answer(tmp_path / "run").to_json(), sort_keys=True) == at_once
+    told = runs.conditions_in(tmp_path / "run", figures_only=True)[0].runs[0].told
+    assert (told is not None) is (workload == "azure-conv")
+
+
+def test_a_damaged_long_run_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A byte turned in its steps: one line, before anything of the file is parsed."""
+    simulate("llama-3.1-8b", "h100-sxm", run_dir=tmp_path, workload="azure-conv", requests=200, estimator="ideal")
+    data = bytearray((tmp_path / "steps.parquet").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "steps.parquet").write_bytes(data)
+    monkeypatch.setattr(runs, "LONG_BYTES", 1)
+    with pytest.raises(InputError, match="damaged or truncated"):
+        run_answer(tmp_path)

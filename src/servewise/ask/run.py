@@ -95,7 +95,7 @@ def run_answer(place: str | Path) -> Answer:
     begun = read_begun(Path(place))
     if begun is not None and not holds_runs(place):
         return _nothing_yet(place, begun)
-    conditions = conditions_in(place)
+    conditions = conditions_in(place, figures_only=True)
     if any(each.kind != "simulated" for each in conditions):
         return measured_answer(place)
     return Answer(

@@ -23,14 +23,18 @@ from servewise.metrics import latency
 from servewise.metrics.pairing import Part, whole
 from servewise.metrics.sample import EMPTY
 from servewise.metrics.slo import Slo
+from servewise.metrics.streamed.digest import Digest, OutOfOrder
 from servewise.metrics.summary import RunSummary, pool, summarise
 from servewise.records.begun import CUT, read_begun
-from servewise.records.columns import COMPLETED, FAILED
-from servewise.records.run_directory import CUT_OFF, HEADER, MAX_HEADER_BYTES, RunRecord, read_run
+from servewise.records.columns import COMPLETED, FAILED, StepColumns
+from servewise.records.parts import parts_of
+from servewise.records.run_directory import CUT_OFF, HEADER, MAX_HEADER_BYTES, RunRecord, read_about, read_run
+from servewise.scratch import Scratch
 
 ANSWER = "bench.json"
 DEEPEST = 3  # folders of folders of runs
 MOST_RUNS = 2_000
+LONG_BYTES = 2**24  # of row files: some 150,000 requests
 MOST = 1e18  # beyond any load or time
 
 
@@ -38,7 +42,7 @@ MOST = 1e18  # beyond any load or time
 class OneRun:
     """A run and the part of it that counts: a measured one's steady window, all of a simulated one.
 
-    ``told`` is its summary where its maker kept no requests.
+    ``told`` is its summary where its maker kept no requests, or where they are too many to be read at once.
     """
 
     name: str
@@ -146,19 +150,51 @@ def unfinished(place: str | Path, conditions: Sequence[Condition] = ()) -> tuple
     return begun.missing(Path(place), ended, cut)
 
 
-def conditions_in(place: str | Path) -> tuple[Condition, ...]:
+def conditions_in(place: str | Path, *, figures_only: bool = False) -> tuple[Condition, ...]:
     """The runs at ``place`` by condition, in ascending order of load.
 
-    A run directory, a folder of them, or a result file of another client (``measure.peers``).
+    A run directory, a folder of them, or a result file of another client (``measure.peers``). ``figures_only``: of a
+    long simulated run the summary is made while its rows are read, and they are not kept.
     """
     root = Path(place)
     if root.is_file():
         return tuple(sorted((_peer(each) for each in read_results(root)), key=_load))
-    found = [OneRun(_name(root, each), read_run(each)) for each in _directories(root)]
+    found = [_one(_name(root, each), each, figures_only=figures_only) for each in _directories(root)]
     grouped: dict[tuple[object, ...], list[OneRun]] = {}
     for run in found:
         grouped.setdefault(_group(run), []).append(run)
     return tuple(sorted(map(_condition, grouped.values()), key=_load))
+
+
+def _one(name: str, directory: Path, *, figures_only: bool) -> OneRun:
+    record, files = read_about(directory) if figures_only else (None, None)
+    if record is not None and files is not None and record.kind == "simulated" and _bytes(files) >= LONG_BYTES:
+        told = _told(record, directory, files)
+        if told is not None:
+            return OneRun(name, record, told)
+    return OneRun(name, read_run(directory))
+
+
+def _bytes(files: Mapping[str, Any]) -> int:
+    sizes = [each.get("bytes") for each in files.values() if isinstance(each, dict)]
+    return sum(size for size in sizes if isinstance(size, int))
+
+
+def _told(record: RunRecord, directory: Path, files: Mapping[str, Any]) -> RunSummary | None:
+    """The run in numbers, a part of its rows at a time; None where they are not in order of their schedule."""
+    with Scratch() as scratch:
+        digest = Digest(scratch, slots=record.slots or 1)
+        try:
+            for part in parts_of(directory, files):
+                if isinstance(part, StepColumns):
+                    digest.steps(part)
+                elif part.token_times is None and part.sent_s == part.scheduled_s:
+                    digest.requests(part)
+                else:  # not of our simulator
+                    return None
+            return digest.summary()
+        except OutOfOrder:
+            return None
 
 
 def _condition(runs: list[OneRun]) -> Condition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,21 +69,33 @@ def write_run(directory: Path, run: RunRecord) -> None:
 def read_run(directory: Path) -> RunRecord:
     """The run in ``directory``; InputError for one that is missing, damaged, or of another schema."""
     header = _read_header(directory / HEADER)
-    where = str(directory / HEADER)
-    files = _table(header, "files", where)
+    files = _table(header, "files", str(directory / HEADER))
     requests, partial = _requests(directory, header, files)
     known = STEPS in files
     steps = steps_from_parquet(_verified(directory / STEPS, files), str(directory / STEPS)) if known else None
+    found = _record(directory, header)
+    return replace(found, requests=requests, steps=steps, caveats=(*found.caveats, *partial))
+
+
+def read_about(directory: Path) -> tuple[RunRecord, Mapping[str, Any] | None]:
+    """The run in ``directory`` without its rows, and what is said of the files that hold them; None: it is partial."""
+    header = _read_header(directory / HEADER)
+    files = _table(header, "files", str(directory / HEADER))
+    return _record(directory, header), None if "partial" in header else files
+
+
+def _record(directory: Path, header: Mapping[str, Any]) -> RunRecord:
+    """What ``header`` says of the run; no rows."""
+    where = str(directory / HEADER)
     return RunRecord(
         kind=_of(header, "kind", str, where),
         conditions=conditions_from(_table(header, "conditions", where), where),
-        requests=requests,
-        steps=steps,
+        requests=RequestColumns(),
         slots=_optional_whole(header, "slots", where),
         seed=_optional_whole(header, "seed", where),
         versions={str(name): str(version) for name, version in _table(header, "versions", where).items()},
         command=_of(header, "command", str, where),
-        caveats=(*(_caveat(each, where) for each in _of(header, "caveats", list, where)), *partial),
+        caveats=tuple(_caveat(each, where) for each in _of(header, "caveats", list, where)),
         details=_table(header, "details", where),
     )
 

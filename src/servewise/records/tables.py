@@ -72,7 +72,17 @@ def steps_table(steps: StepColumns) -> arrow.Table:
 
 def requests_from_parquet(data: bytes, where: str) -> RequestColumns:
     """The request records in Parquet bytes; InputError for a missing or odd column."""
-    table = _table(data, (*REQUEST_INTS, *REQUEST_FLOATS, *REQUEST_REST), where)
+    return requests_from_table(_table(data, where), where)
+
+
+def steps_from_parquet(data: bytes, where: str) -> StepColumns:
+    """The step records in Parquet bytes; InputError for a missing or odd column."""
+    return steps_from_table(_table(data, where), where)
+
+
+def requests_from_table(table: arrow.Table, where: str) -> RequestColumns:
+    """The request records in an Arrow table; InputError for a missing or odd column."""
+    _check(table, (*REQUEST_INTS, *REQUEST_FLOATS, *REQUEST_REST), where)
     found = RequestColumns()
     for name in REQUEST_FLOATS:
         setattr(found, name, _numbers(table, name, "d", where))
@@ -87,9 +97,9 @@ def requests_from_parquet(data: bytes, where: str) -> RequestColumns:
     return found
 
 
-def steps_from_parquet(data: bytes, where: str) -> StepColumns:
-    """The step records in Parquet bytes; InputError for a missing or odd column."""
-    table = _table(data, (*STEP_FLOATS, *STEP_INTS), where)
+def steps_from_table(table: arrow.Table, where: str) -> StepColumns:
+    """The step records in an Arrow table; InputError for a missing or odd column."""
+    _check(table, (*STEP_FLOATS, *STEP_INTS), where)
     found = StepColumns()
     for name in STEP_FLOATS:
         setattr(found, name, _numbers(table, name, "d", where))
@@ -123,15 +133,17 @@ def _bytes(table: arrow.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _table(data: bytes, needed: tuple[str, ...], where: str) -> arrow.Table:
+def _table(data: bytes, where: str) -> arrow.Table:
     try:
-        table = arro3.io.read_parquet(io.BytesIO(data), batch_size=BATCH_ROWS).read_all()
+        return arro3.io.read_parquet(io.BytesIO(data), batch_size=BATCH_ROWS).read_all()
     except Exception as error:  # arro3 raises its own bare Exception
         raise InputError("is no Parquet file", where=where, hint="make the run again") from error
+
+
+def _check(table: arrow.Table, needed: tuple[str, ...], where: str) -> None:
     missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise InputError(f"lacks the columns {', '.join(missing)}", where=where, hint="make the run again")
-    return table
 
 
 def _numbers(table: arrow.Table, name: str, typecode: str, where: str) -> array[Any]:

@@ -35,11 +35,15 @@ Floats = NDArray[np.float64]
 LATENCIES = ("ttft", "tpot", "e2e")
 
 
+class OutOfOrder(Exception):
+    """The requests are not numbered in order of their schedule."""
+
+
 class Digest:
     """What a recorder writes into, a part at a time, in order of ending; then ``summary`` and ``balance``.
 
-    For open arrivals, whose requests are numbered in order of their schedule. ``slots`` and ``slo`` as in
-    ``summarise``. Its columns are in ``scratch``.
+    For open arrivals, whose requests are numbered in order of their schedule; OutOfOrder is raised for others.
+    ``slots`` and ``slo`` as in ``summarise``. Its columns are in ``scratch``.
     """
 
     def __init__(self, scratch: Scratch, *, slots: int, slo: Slo | None = None, piece: int = PIECE) -> None:
@@ -51,6 +55,7 @@ class Digest:
         self._sums = dict.fromkeys((*TOKENS, "preemptions"), 0)
         self._first_s, self._last_s = np.inf, -np.inf
         self._admitted = False
+        self._scheduled_s = -np.inf  # of the last request that was taken in order
         names = (*LATENCIES, *PHASE_NAMES, "end", "scheduled", "admitted", "left", "itl", "itl_weight")
         self._columns = {name: scratch.column() for name in names}
         self._columns |= {name: scratch.column("q") for name in ("output_tokens", "active")}
@@ -151,6 +156,10 @@ class Digest:
         """Rows in order of schedule to their columns."""
         if not len(table["id"]):
             return
+        scheduled = np.concatenate(([self._scheduled_s], table["scheduled_s"]))
+        if (np.diff(scheduled) < 0).any():
+            raise OutOfOrder
+        self._scheduled_s = float(scheduled[-1])
         real = table["status"] != REJECTED
         ends = np.where(np.isnan(table["end_s"]), np.inf, table["end_s"])[real]
         admitted = table["admitted_s"][real]
