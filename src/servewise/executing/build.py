@@ -19,17 +19,16 @@ def this_build() -> Build:
     import numpy as np
 
     return {
-        "servewise": f"{__version__} ({source_digest()[:12]})",
+        "servewise": f"{__version__} ({source_digest(Path(__file__).parents[1])[:12]})",
         "Python": ".".join(platform.python_version_tuple()[:2]),
         "NumPy": np.__version__,
         "machine": platform.machine(),
     }
 
 
-@functools.cache
-def source_digest() -> str:
-    """SHA-256 of the package's files: a version's name stays the same while it is worked on."""
-    root, found = Path(__file__).parents[1], hashlib.sha256()
+def source_digest(root: Path) -> str:
+    """SHA-256 of a package's files: a version's name stays the same while it is worked on."""
+    found = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         if path.is_file() and path.suffix != ".pyc":
             content = hashlib.sha256(path.read_bytes()).hexdigest()

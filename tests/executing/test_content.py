@@ -1,0 +1,45 @@
+"""A value's content as one number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from servewise.executing.content import content_of
+from servewise.hardware.catalogue import load_accelerator
+from servewise.modelspec.load import load_model
+from servewise.plan.candidates import Space, candidates
+
+
+class Memory:
+    """It holds itself, as an estimator with a cache of its own methods does."""
+
+    def __init__(self, value: float) -> None:
+        self.value, self.me = value, self
+
+
+def test_equal_content_is_one_number() -> None:
+    """Whether two fields hold one object or two equal ones does not matter, nor which objects they are."""
+    word = "".join(["a", "b"])
+
+    assert content_of((word, word)) == content_of(("ab", "".join(["a", "b"])))
+    assert content_of([Memory(1.0), word]) == content_of([Memory(1.0), "ab"])
+
+
+def test_every_difference_counts() -> None:
+    """Values that differ in the last bit of a float, in type, in order or in nesting have different numbers."""
+    values = [1.0, 1.0 + 2**-52, 1, True, "1", (1,), [1], ((1,),), (1, (2, 3)), ((1, 2), 3), {"a": 1}, {"b": 1}]
+    values += [Memory(1.0), Memory(2.0), [Memory(1.0), 2], [Memory(1.0), 3], [[Memory(1.0)], 2]]
+
+    assert len({content_of(each) for each in values}) == len(values)
+
+
+def test_a_plan_of_another_chip_is_another() -> None:
+    """The candidates of a plan: the same from the same names, others once a chip's memory is one byte larger."""
+
+    def of(extra_bytes: int) -> str:
+        chip = load_accelerator("a100-80gb")
+        chip = replace(chip, memory=replace(chip.memory, value=chip.memory.value + extra_bytes))
+        return content_of(candidates(Space(model=load_model("llama-2-13b"), accelerators=(chip,), counts=(1, 2))))
+
+    assert of(0) == of(0)
+    assert of(0) != of(1)
