@@ -19,10 +19,11 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from release.tree import PACKAGE, ROOT, commit_time_s, git
+from release.tree import PACKAGE, ROOT, commit_time_s
 
 #: Two builders who have nothing in common but the commit.
 ONE: Mapping[str, str] = {"PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
@@ -44,11 +45,8 @@ class Artefacts:
 def export(folder: Path, commit: str = "HEAD", root: Path = ROOT) -> Path:
     """Lay the files of ``commit``, and nothing else, into ``folder``."""
     folder.mkdir(parents=True)
-    with tempfile.TemporaryFile() as archive:
-        subprocess.run(["git", "archive", "--format=tar", commit], cwd=root, stdout=archive, check=True)
-        archive.seek(0)
-        with tarfile.open(fileobj=archive) as files:
-            files.extractall(folder, filter="data")
+    with _archive(commit, root) as files:
+        files.extractall(folder, filter="data")
     return folder
 
 
@@ -90,13 +88,24 @@ def packaged(wheel: Path) -> Mapping[str, bytes]:
 
 def committed(commit: str = "HEAD", root: Path = ROOT) -> Mapping[str, bytes]:
     """The package's files as git holds them, by their name below ``src/servewise/``."""
-    names = git("ls-tree", "-r", "-z", "--name-only", commit, PACKAGE, root=root).split("\0")
-    files = (each for each in names if each)
-    return {each.removeprefix(f"{PACKAGE}/"): _blob(f"{commit}:{each}", root) for each in files}
+    with _archive(commit, root, PACKAGE) as files:
+        inside = [each for each in files if each.isfile()]
+        return {each.name.removeprefix(f"{PACKAGE}/"): _content(files, each) for each in inside}
 
 
-def _blob(name: str, root: Path) -> bytes:
-    return subprocess.run(["git", "show", name], cwd=root, check=True, capture_output=True).stdout
+def _content(files: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    content = files.extractfile(member)
+    assert content is not None
+    return content.read()
+
+
+@contextmanager
+def _archive(commit: str, root: Path, *paths: str) -> Iterator[tarfile.TarFile]:
+    with tempfile.TemporaryFile() as archive:
+        subprocess.run(["git", "archive", "--format=tar", commit, *paths], cwd=root, stdout=archive, check=True)
+        archive.seek(0)
+        with tarfile.open(fileobj=archive) as files:
+            yield files
 
 
 def unlike_git(wheel: Path, commit: str = "HEAD", root: Path = ROOT) -> Iterator[str]:

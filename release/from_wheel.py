@@ -119,6 +119,11 @@ class Place:
         versions = _lowest(extras) if lowest else ["-c", str(self._locked())]
         self.uv("install", "--quiet", *versions, wheel, *more)
 
+    def brought(self) -> set[str]:
+        """The names of all that is installed, servewise left out."""
+        listed = json.loads(self.uv("list", "--format", "json"))
+        return {str(canonicalize_name(each["name"])) for each in listed} - {"servewise"}
+
     def _locked(self) -> Path:
         constraints = self.folder / "constraints.txt"
         constraints.write_text("\n".join(str(each) for each in pins(ROOT / "locks" / "ci.txt")))
@@ -137,16 +142,15 @@ def place(folder: Path, wheel: Path, python: Path, warnings: str = "error") -> P
     return made
 
 
-def first_day(here: Place) -> None:
+def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None:
     """The core alone: nothing heavy came along, it is the installed one, its commands end well without a warning."""
-    names = {canonicalize_name(each["name"]) for each in json.loads(here.uv("list", "--format", "json"))}
-    heavy = names & set(HEAVY)
+    heavy = here.brought() & set(HEAVY)
     if heavy:
         raise Failed(f"the core brought {', '.join(sorted(heavy))}")
     where = here.run(here.python, "-c", "import servewise; print(servewise.__file__)").strip()
     if not Path(where).is_relative_to(here.folder):
         raise Failed(f"servewise was found at {where}, not in the environment")
-    for words in COMMANDS:
+    for words in commands:
         said = here.run(here.python, "-m", "servewise", *words, PYTHONWARNINGS=here.warnings)
         if "--json" in words:
             json.loads(said)
