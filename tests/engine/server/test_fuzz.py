@@ -126,6 +126,7 @@ def test_each_field_at_its_bounds(fuzzed: Running, short: Served, path: str) -> 
             body = base | {name: value}
             status, answer = _told(fuzzed, path, body)
 
+            assert status in (200, 400, 404), (body, answer)
             assert (status == 200) == validator.is_valid(body), (body, answer)
 
 
