@@ -113,11 +113,22 @@ class Place:
         env = {"UV_FIND_LINKS": links} if links else {}
         return self.run(sys.executable, "-m", "uv", "pip", words[0], "--python", self.python, *words[1:], **env)
 
-    def install(self, extras: Sequence[str], lowest: bool, more: Sequence[str] = ()) -> None:
-        """Install the wheel with ``extras`` and ``more``, at the locked or at the lowest versions."""
+    def install(self, extras: Sequence[str], lowest: bool) -> None:
+        """Install the wheel with ``extras``, at the locked or at the lowest versions."""
         wheel = f"servewise[{','.join(extras)}] @ {self.wheel.as_uri()}"
         versions = _lowest(extras) if lowest else ["-c", str(self._locked())]
-        self.uv("install", "--quiet", *versions, wheel, *more)
+        self.uv("install", "--quiet", *versions, wheel)
+
+    def equip(self, lowest: bool) -> None:
+        """Install the tests' tools beside what is there: locked as well, or such as go with the lowest versions."""
+        self.uv("install", "--quiet", "-c", self._frozen() if lowest else self._locked(), *TOOLS)
+
+    def _frozen(self) -> Path:
+        """What is installed, as constraints, so that a tool does not raise what it needs."""
+        frozen = self.folder / "frozen.txt"
+        lines = self.uv("freeze").splitlines()
+        frozen.write_text("\n".join(each for each in lines if not each.startswith("servewise")))
+        return frozen
 
     def brought(self) -> set[str]:
         """The names of all that is installed, servewise left out."""
@@ -159,7 +170,7 @@ def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None
             raise Failed(f"{page.name} is no page")
 
 
-def tests(here: Place, paths: Sequence[str], workers: str) -> str:
+def rooms_pass(here: Place, paths: Sequence[str], workers: str) -> str:
     """Run those of the tests, copied out of the tree, and say pytest's last line."""
     if not (here.folder / "tests").exists():
         shutil.copytree(ROOT / "tests", here.folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
@@ -175,11 +186,12 @@ def proof(python: Path, wheel: Path, folder: Path, wanted: argparse.Namespace) -
     first_day(here)
     yield f"{len(COMMANDS)} commands" + ("" if wanted.lowest else " without a warning")
     if wanted.rooms:
-        here.install((), wanted.lowest, TOOLS)
-        yield f"core's tests: {tests(here, wanted.rooms, wanted.workers)}"
+        here.equip(wanted.lowest)
+        yield f"core's tests: {rooms_pass(here, wanted.rooms, wanted.workers)}"
     for extra in wanted.extras:
-        here.install((extra,), wanted.lowest, TOOLS)
-        yield f"extra {extra}: {tests(here, OF_EXTRA[extra], wanted.workers)}"
+        here.install((extra,), wanted.lowest)
+        here.equip(wanted.lowest)
+        yield f"extra {extra}: {rooms_pass(here, OF_EXTRA[extra], wanted.workers)}"
 
 
 def each_python(wheel: Path, scratch: Path, wanted: argparse.Namespace) -> Iterator[tuple[bool, str]]:

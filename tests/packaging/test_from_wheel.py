@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from release.artefacts import built
 from release.closure import closure
-from release.from_wheel import COMMANDS, SIZE, Failed, Place, asked, each_python, first_day, place, tests
+from release.from_wheel import COMMANDS, SIZE, Failed, Place, asked, each_python, first_day, place, rooms_pass
 from release.interpreters import interpreter, version_of
 from release.tree import requirements, supported
 
@@ -86,9 +86,9 @@ def test_its_types_are_seen_by_who_uses_it(core: Place, tmp_path: Path) -> None:
 
 def test_its_own_tests_pass_from_the_wheel(core: Place) -> None:
     """Tests of a room, copied out of the tree, pass against the installed package."""
-    core.install((), lowest=False, more=("pytest", "pytest-xdist", "hypothesis"))
+    core.equip(lowest=False)
 
-    assert "passed" in tests(core, ("pricing",), "1")
+    assert "passed" in rooms_pass(core, ("pricing",), "1")
 
 
 @pytest.mark.parametrize("python", [each for each in supported() if each != HERE])
