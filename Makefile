@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 QUIET := --quiet --disable-pip-version-check
 LOCKED := -r locks/ci.txt -r locks/model.txt
 
-.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check licences audit wheel wheel-test minimums
+.PHONY: help docs demo test format lint types imports browser tests bench clean lock lock-check licences audit wheel wheel-test minimums release
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -90,6 +90,11 @@ wheel-test: $(VENV)/test
 # make minimums the lowest versions that pyproject.toml allows, on the oldest Python: EXTRAS="app fit measure notebook"
 minimums: $(VENV)/test
 	$(BIN)/python -m release.from_wheel --lowest --pythons 3.11 $(if $(EXTRAS),--extras "$(EXTRAS)")
+
+# make release VERSION=x.y.z  all proofs, dist/x.y.z and a tag; publishes nothing; DRY=1 tags nothing (RELEASING.md)
+release: $(VENV)/test
+	$(BIN)/python -m release.cut $(VERSION) $(if $(DRY),--dry-run) $(if $(SKIP),--skip "$(SKIP)") \
+		$(if $(PYTHONS),--pythons "$(PYTHONS)")
 
 clean:
 	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis
