@@ -11,7 +11,7 @@ from servewise.deployment.engine import engine_profile
 from servewise.errors import InputError
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
-from servewise.plan.candidates import Space, candidates
+from servewise.plan.candidates import Space, candidates, listed
 from servewise.precision import FORMATS
 
 A100, T4 = load_accelerator("a100-80gb"), load_accelerator("t4")
@@ -65,3 +65,31 @@ def test_none_or_too_many_are_refused(change: dict[str, object]) -> None:
     """A space without candidates, or with more than can be weighed, is a mistake and is named as one."""
     with pytest.raises(InputError, match="candidate"):
         candidates(replace(SPACE, **change))  # type: ignore[arg-type]
+
+
+def test_settings_vary_as_lists() -> None:
+    """Two slots x two budgets x chunks or not x caches or not x two shares of memory are 32, each with a title."""
+    space = replace(
+        SPACE,
+        counts=(1,),
+        slots=(64, 128),
+        batched_tokens=(2048, 4096),
+        chunked_prefill=(True, False),
+        prefix_cache=(False, True),
+        memory_utilization=(0.8, 0.9),
+    )
+    found = candidates(space)
+
+    assert len({each.title for each in found}) == len(found) == 32
+    assert {each.deployment.limits.memory_utilization for each in found} == {0.8, 0.9}
+
+
+def test_what_an_engine_refuses_is_counted() -> None:
+    """vLLM refuses fewer tokens a step than sequences: of four combinations one is no candidate, and is told."""
+    found = listed(replace(SPACE, counts=(1,), slots=(64, 512), batched_tokens=(256, 4096)))
+
+    assert len(found.candidates) == 3
+    ((why, count),) = found.refused.items()
+    assert (count, "256" in why, "512" in why) == (1, True, True)
+    with pytest.raises(InputError, match="fewer than max sequences"):
+        listed(replace(SPACE, counts=(1,), slots=(512,), batched_tokens=(256,)))

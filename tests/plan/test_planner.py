@@ -18,7 +18,7 @@ from servewise.plan.planner import Planned, find_plan, relative_spread
 from servewise.plan.question import Question
 from servewise.plan.sensitivity import CHANGES
 from servewise.plan.traffic import stretches
-from servewise.plan.weighing import Rejected
+from servewise.plan.weighing import Reason, Rejected
 
 A100, H100, T4 = (load_accelerator(name) for name in ("a100-80gb", "h100-sxm", "t4"))
 LLAMA = load_model("llama-2-13b")
@@ -144,3 +144,33 @@ def test_a_split_that_cannot_be_is_ruled_out() -> None:
 def test_spread_of_two() -> None:
     """9 and 11: deviation 1.414, t with one degree 12.706, mean 10: 1.797."""
     assert relative_spread([9.0, 11.0]) == pytest.approx(12.706 * 2**0.5 / 10, rel=1e-4)
+
+
+def test_accelerators_that_there_are_bound_the_replicas() -> None:
+    """On three accelerators nothing that needs four is ranked, and each says why; nothing else is lost."""
+    question = replace(QUESTION, rate_per_s=12.0, most_accelerators=3)
+    found = find_plan(question)
+
+    assert found.ranking
+    assert all(cost.accelerators <= 3 for cost in found.costs)
+    beyond = [each.why for each in found.rejected if "there are 3" in each.why]
+    assert len(found.ranking) + len(found.rejected) == len(question.candidates)
+    assert beyond
+
+
+def test_what_no_batch_can_carry_is_not_simulated() -> None:
+    """A thousand requests a second on three accelerators are beyond the arithmetic of all: no simulation is run."""
+    found = find_plan(replace(QUESTION, rate_per_s=1000.0, most_accelerators=3))
+
+    assert not found.ranking
+    assert found.simulations == 0
+    assert found.pruning.rejected[Reason.RATE] == found.pruning.pruned - found.pruning.rejected[Reason.MEMORY]
+    assert all("even at its bound" in each.why for each in found.rejected if each.reason is Reason.RATE)
+
+
+def test_only_the_top_are_ranked_and_the_others_counted(found: Planned) -> None:
+    """The best two are those of the whole ranking; what is behind them is counted."""
+    two = find_plan(replace(QUESTION, top=2))
+
+    assert [each.rate_per_s for each in two.ranking] == [each.rate_per_s for each in found.ranking[:2]]
+    assert two.behind == len(QUESTION.candidates) - 2 - len(two.rejected)

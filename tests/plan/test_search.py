@@ -9,7 +9,7 @@ from tests.plan.made import FlatStep, fixed, llama_13b, poisson, server
 
 from servewise.batching.policies import Continuous, Static
 from servewise.metrics.slo import parse_slo
-from servewise.plan.search import highest_rate
+from servewise.plan.search import Behind, Highest, highest_above, highest_rate
 
 
 def test_mean_wait_of_md1() -> None:
@@ -78,3 +78,20 @@ def test_more_bandwidth_never_lowers_the_rate() -> None:
 
     assert rates == sorted(rates)
     assert all(math.isfinite(rate) and rate > 0 for rate in rates)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999, 1.001, 1.5, 20.0])
+def test_a_search_for_more_ends_when_there_is_no_more(share: float) -> None:
+    """Above what is wanted the very rate of a whole search is found; else that it lies below, in no more runs."""
+    one, traffic, slo = server(llama_13b()), poisson(300), parse_slo("tpot_p95<=25ms, ttft_p95<=1s")
+    whole = highest_rate(one, traffic, slo)
+    found = highest_above(whole.rate_per_s * share, one, traffic, slo, possible_per_s=100.0)
+
+    assert found.runs <= whole.runs
+    if share < 1:
+        assert isinstance(found, Highest)
+        assert found.rate_per_s == whole.rate_per_s
+    else:
+        assert share < 1.03 or isinstance(found, Behind)
+        if isinstance(found, Behind):
+            assert whole.rate_per_s <= found.most_per_s <= whole.rate_per_s * share

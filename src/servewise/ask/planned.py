@@ -229,12 +229,29 @@ def _not_sure_of_the_rate(question: Question, found: Planned) -> list[Caveat]:
     replicas = found.costs[0].replicas
     if replicas * interval[0] >= question.rate_per_s:
         return []
-    safe = ceil(question.rate_per_s / interval[0]) if interval[0] > 0 else None
     message = (
         f"the winner carries {question.rate_per_s:.3g} requests/s by its middle figure only: the 95% interval of "
         f"{replicas} x {interval[0]:.3g} to {interval[1]:.3g} requests/s begins below it"
     )
-    return [Caveat("rate-in-interval", message, f"{safe} replicas to be sure" if safe else "measure before you buy")]
+    return [Caveat("rate-in-interval", message, _to_be_sure(question, found))]
+
+
+def _to_be_sure(question: Question, found: Planned) -> str:
+    """The best of those with an interval that carry the rate at its low end: that may be another than the winner."""
+    sure = []
+    for place, (low, _) in found.intervals.items():
+        each = found.ranking[place]
+        cost = question.cost(each.candidate, low) if low > 0 else None
+        if cost is not None and question.affords(cost):
+            sure.append((found.by.key(low, cost), place, cost))
+    if not sure:
+        return "measure before you buy"
+    _, place, cost = min(sure, key=lambda each: each[:2])
+    price = "" if cost.usd_per_hour is None else f", ${cost.usd_per_hour:,.2f} an hour"
+    if place == 0:
+        return f"{cost.replicas} replicas to be sure{price}"
+    copies = f"{cost.replicas} replica{'s' if cost.replicas > 1 else ''} of {found.ranking[place].candidate.title}"
+    return f"to be sure {copies}{price}: the best at the low ends of the intervals"
 
 
 def caveats_of(question: Question, found: Planned) -> tuple[Caveat, ...]:

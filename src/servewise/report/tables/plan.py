@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servewise.report.reading import Row, mapping, rows, text
-from servewise.report.table import Column, Table, build
+from servewise.report.table import Column, Table, build, facts
 from servewise.report.tables.latency import rate_column, value_column
 from servewise.report.tables.launch import launch
 from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, dollars, percent, rate, seconds, times
 
+LONGEST = 20  # rows of what is ruled out; the answer itself has them all
+WENT = {
+    "does_not_fit": "do not fit",
+    "cannot_be_split": "cannot be split so",
+    "refuses_requests": "refuse requests of the workload",
+    "slo_with_each_request_alone": "miss the SLO with each request alone",
+    "rate_beyond_its_throughput": "need more accelerators than there are, at their bound",
+    "dominated": "cannot come among those ranked, by their bound",
+}
 _PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy", "engine")
 
 
 def tables(result: Row) -> tuple[Table, ...]:
     """Ranking, reasons, rejected deployments, sensitivity, precisions, how it is started."""
-    found = (_ranking(result), _reasons(result), _rejected(result), _sensitivity(result), precisions(result))
-    return (*found, launch(result))
+    found = (_ranking(result), _reasons(result), _rejected(result), _went(result), _sensitivity(result))
+    return (*found, precisions(result), launch(result))
 
 
 def title_of(deployment: object) -> str:
@@ -50,10 +59,10 @@ def _ranking(result: Row) -> Table:
         value_column("TTFT p95", "ttft_s", "p95", seconds),
         value_column("TPOT p95", "tpot_s", "p95", seconds),
         Column("$/M out", lambda row: dollars(row.get("usd_per_million_output_tokens"))),
-        Column("Bound by", _bound, prose=True),
-        Column("$/hour", lambda row: dollars(row.get("usd_per_hour")), wide=True),
-        Column("Accelerators", lambda row: count(row.get("accelerators")), wide=True),
-        Column("Replicas", lambda row: count(row.get("replicas")), wide=True),
+        Column("$/hour", lambda row: dollars(row.get("usd_per_hour"))),
+        Column("Replicas", lambda row: count(row.get("replicas"))),
+        Column("Bound by", _bound, prose=True, wide=True),
+        Column("Accelerators", lambda row: count(row.get("accelerators_in_all", row.get("accelerators"))), wide=True),
         Column("KV peak", lambda row: percent(row.get("kv_peak_share")), wide=True),
     )
     return build(
@@ -88,7 +97,22 @@ def _rejected(result: Row) -> Table:
         Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
         Column("Why not", lambda row: text(row.get("why")), prose=True),
     )
-    return build("Ruled out", columns, rows(result, "rejected"))
+    found = rows(result, "rejected")
+    more = len(found) - LONGEST
+    return build("Ruled out", columns, found[:LONGEST], note=f"And {more:,} more: --json has them." if more > 0 else "")
+
+
+def _went(result: Row) -> Table:
+    """How the candidates went, where bounds spared some or not all are ranked."""
+    pruning = mapping(result.get("pruning"))
+    by_reason = mapping(pruning.get("by_reason"))
+    spared = [
+        (f"not simulated: {words}", count(by_reason.get(name))) for name, words in WENT.items() if by_reason.get(name)
+    ]
+    early = [("search ended early: behind", count(pruning.get("ended_early")))] if pruning.get("ended_early") else []
+    searched = [("searched for their highest rate", count(pruning.get("weighed")))]
+    pairs = [*spared, *early, *searched] if spared and pruning.get("on") else []
+    return facts("Candidates", [("in all", count(result.get("candidates"))), *pairs] if pairs else [])
 
 
 def _sensitivity(result: Row) -> Table:
