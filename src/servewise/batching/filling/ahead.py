@@ -100,15 +100,14 @@ class Ahead(ContinuousBatcher):
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """The step ran ``steps`` times; who ended before it gives its blocks back now, after it took its own."""
         ended_before = self.ending
-        if not ended_before:
-            ended = super().commit(batch, steps)
-            self.max_sequences = self._slots - len(ended)
-            return ended
-        self.ending = []
+        if ended_before:
+            self.ending = []
         ended = super().commit(batch, steps)
         for sequence in ended_before:
             self._give_blocks(sequence)
-        self.max_sequences = self._slots - len(self.ending)
+        self.max_sequences = self._slots - len(ended)
+        if ended and not (self._running or self._waiting or self._coming):
+            self._let_go()  # there is no next step here; another batcher on the same pool may wait for the blocks
         return ended
 
     def _release(self, ended: list[Sequence]) -> None:
