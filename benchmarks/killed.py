@@ -39,6 +39,7 @@ BENCH = (
     *("--repeats", str(REPEATS), "--requests", str(REQUESTS)),
 )
 SIMULATE = ("llama-2-13b", "--accelerator", "a100-80gb", "--estimator", "ideal", "--seeds", "1", "--rate", "1,2,3")
+FROM_BEGUN, LOOK_S = 0.8, 0.005  # of the kills of a simulation; its programs are long in starting
 PLAN = MockPlan(first_s=(0.01, 0.02), gap_s=0.004)
 
 
@@ -58,10 +59,10 @@ class Killed:
     def __str__(self) -> str:
         """One line."""
         through = ", ".join(f"{count} after {kills}" for kills, count in sorted(self.by_kills.items()))
+        ended = f"; {self.ended} came to their end ({through} kills)" if self.ended else ""
         return (
             f"{self.kills} kills: {self.before} before anything was there, {self.partial} left it partial, "
-            f"{self.whole} whole, {self.late} came after its end; {self.rows} rows were held against the truth; "
-            f"{self.ended} came to their end ({through} kills)"
+            f"{self.whole} whole, {self.late} came after its end; {self.rows} rows were held against the truth{ended}"
         )
 
 
@@ -92,7 +93,8 @@ def kill_simulate(workload: Path, folder: Path, kills: int, rng: random.Random) 
     truth = dict(_runs(folder / "whole"))
     while found.kills < kills:
         place = folder / str(found.kills)
-        if not _killed(_simulate(workload, place), rng.uniform(0, took_s)):
+        begun = place if rng.random() < FROM_BEGUN else None
+        if not _killed(_simulate(workload, place), rng.uniform(0, took_s), begun):
             found.kills, found.late = found.kills + 1, found.late + 1
         else:
             _opened(place, found)
@@ -112,12 +114,17 @@ def _simulate(workload: Path, place: Path) -> list[str]:
     return ["simulate", *SIMULATE, "--workload", str(workload), "--run-dir", str(place)]
 
 
-def _killed(arguments: list[str], after_s: float | None) -> bool:
-    """Run a command; whether it was killed before its end. Without a time it must end well."""
+def _killed(arguments: list[str], after_s: float | None, begun: Path | None = None) -> bool:
+    """Run a command; whether it was killed before its end, ``after_s`` from its start, or from when ``begun`` is there.
+
+    Without a time it must end well.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", "servewise", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as running:
         try:
+            while begun is not None and not begun.exists() and running.poll() is None:
+                time.sleep(LOOK_S)
             _, words = running.communicate(timeout=after_s)
         except subprocess.TimeoutExpired:
             running.send_signal(signal.SIGKILL)

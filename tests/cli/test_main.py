@@ -139,7 +139,8 @@ def test_interrupt_is_130_and_what_ran_is_kept(tmp_path: Path) -> None:
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=tmp_path, preexec_fn=_listens_to_interrupts, **pipes) as running:  # noqa: PLW1509
         first = tmp_path / "kept" / "continuous-0.5"
-        while not first.exists():
+        header = first / "run.json"  # there from before the run, which it says
+        while not header.exists() or '"partial"' in header.read_text():
             assert running.poll() is None
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
