@@ -81,7 +81,9 @@ def options_of(begun: Begun, folder: Path, url: str | None, given: Mapping[str, 
 def _options(kept: Mapping[str, Any], given: Mapping[str, Any], folder: Path) -> BenchOptions:
     secret: dict[str, Any] = {name: given[name] for name in ("api_key", "headers") if name in given}
     without = {name: value for name, value in kept.items() if name != "headers"}
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in without.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in without.items()
+    }
     try:
         return BenchOptions(**(values | secret | {"run_dir": str(folder)}))
     except TypeError as error:
