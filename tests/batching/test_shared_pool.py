@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from tests.batching.driving import planned, serials, step
+from tests.batching.driving import step
 
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Sglang, Vllm
+from servewise.batching.policies import Vllm
 from servewise.batching.sequence import Sequence
-
-
-def test_a_batch_that_was_full_is_tried_again_once_nobody_runs() -> None:
-    """SGLang's ``batch_is_full`` falls with an end; where that end was another batcher's, an empty one tries again.
-
-    Four pages: the first batcher's prompt takes three, the second's needs three and waits; after the end it runs.
-    """
-    pool = BlockPool(4, 16)
-    policy = Sglang(8, 64, disable_overlap_schedule=True)
-    one, other = policy.batcher(pool), policy.batcher(pool)
-    one.add(Sequence(0, 40, 1), 0.0)
-    other.add(Sequence(1, 40, 1), 0.0)
-    batch = planned(one)
-
-    assert other.plan(0.0) is None
-    one.commit(batch, 1)
-    assert serials(planned(other).admitted) == [1]
 
 
 def test_who_ends_last_keeps_no_blocks_for_a_step_that_will_not_be() -> None:

@@ -52,8 +52,6 @@ class PrefillBatches(ContinuousBatcher):
     def plan(self, now_s: float) -> Batch | None:  # noqa: ARG002
         """A prefill batch if one can be formed, else a decode step, for whose blocks some may be retracted."""
         group, short = self.group, self._short()
-        if not self._running:
-            self._full = False  # what others on the same pool held may be free
         if (self._prefilling or (self._waiting and not self._full)) and not (short and self.decodes_beside_prompts):
             chunks, admitted, _ = self._with_prompts(())
             if chunks or admitted:
@@ -61,6 +59,7 @@ class PrefillBatches(ContinuousBatcher):
             short = self._short()
         if not group.size:
             self._expected.ratio.reset()
+            self._full = False
             return None
         if short:
             return self._decode(self._retract(), once=True)
