@@ -14,11 +14,12 @@ import sys
 import time
 
 from benchmarks.record import save, table
-from benchmarks.speed.soak_acts import ACTS, Soak, references
+from benchmarks.speed.soak_acts import ACTS, Soak, references, warmed
 from benchmarks.speed.soak_server import Server, served
 from benchmarks.speed.soak_verdict import Sample, verdict
 
 EVERY_S = 2.0
+LONG_S = 300.0  # a soak of which growth is judged; it is warmed first
 
 
 async def _work(soak: Soak, until_s: float, seed: int) -> None:
@@ -56,8 +57,10 @@ async def _sample(soak: Soak, server: Server) -> Sample:
 
 async def run(server: Server, seconds: float, clients: int, seed: int, every: int = 1) -> dict[str, object]:
     """Soak ``server`` with one in ``every`` of the known requests; the result of record without the machine."""
-    soak = Soak(server.url, server.key, every)
+    soak = Soak(server.url, server.key, every, min(60.0, seconds / 4))
     soak.references = await references(soak)
+    if seconds >= LONG_S:
+        await warmed(soak)
     before, soak.start_s = server.usage(), time.monotonic()
     watching = asyncio.create_task(_watch(soak, server, seconds))
     await asyncio.gather(*(_work(soak, seconds, seed + each) for each in range(clients)))

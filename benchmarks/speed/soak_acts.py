@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.speed.soak_server import MODEL
 from benchmarks.speed.soak_wire import Pair, Reply, answered, chunks, connected, head, request
 
-BOUND_S = 120.0  # no act may take longer: it would be a hang
+BOUND_S = 300.0  # no act may take longer: it would be a hang (on a busy machine a full house takes minutes)
 MOST_WRONG = 50
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 PREFIX = "The sea is wide and the boats are small. " * 8  # some 90 tokens that prompts share
@@ -52,10 +52,13 @@ def texts_of(path: str, reply: Reply, stream: bool) -> list[str]:
 
 
 class Soak:
-    """The client's side: where to send, what is known, what has happened. ``every``: one in so many requests."""
+    """The client's side: where to send, what is known, what has happened. ``every``: one in so many requests.
 
-    def __init__(self, url: str, key: str, every: int = 1) -> None:
-        self.url, self.key = url, key
+    ``patience_s``: how long a reader that does not read waits at most.
+    """
+
+    def __init__(self, url: str, key: str, every: int = 1, patience_s: float = 60.0) -> None:
+        self.url, self.key, self.patience_s = url, key, patience_s
         self.requests = catalogue()[::every]
         self.references: list[list[str]] = []
         self.outcomes: Counter[str] = Counter()
@@ -146,6 +149,15 @@ async def references(soak: Soak) -> list[list[str]]:
     return found
 
 
+async def warmed(soak: Soak) -> None:
+    """A full house of long prompts, then each act: what grows once has grown before growth is looked at."""
+    body = {"model": MODEL, "prompt": PREFIX * 4, "max_tokens": 60, "ignore_eos": True, "logprobs": 20}
+    await asyncio.gather(*(soak.ask(COMPLETIONS, body | {"seed": each}) for each in range(12)))
+    rng = soak.stream(0)
+    await asyncio.gather(*(soak.act(name, rng) for name in ACTS))
+    await soak.until_idle()
+
+
 async def _known(soak: Soak, rng: random.Random, *, stream: bool) -> str:
     at = rng.randrange(len(soak.requests))
     path, body = soak.requests[at]
@@ -198,12 +210,12 @@ async def _hanging_up(soak: Soak, rng: random.Random) -> str:
 async def _not_reading(soak: Soak, rng: random.Random) -> str:
     """A stream that nobody reads, with small buffers: the server ends it."""
     async with connected(soak.url, receive_bytes=2048) as (reader, writer):
-        body = {"model": MODEL, "prompt": "Go on:", "max_tokens": 400, "ignore_eos": True, "logprobs": 20}
+        body = {"model": MODEL, "prompt": "Go on:", "max_tokens": 200, "n": 2, "ignore_eos": True, "logprobs": 20}
         writer.write(request(COMPLETIONS, body | {"stream": True}, soak.key))
         status, _ = await head(reader)
         if status != 200:
             return f"{status}" if status == 429 else soak.wronged("not reading", str(status))
-        await asyncio.sleep(rng.uniform(10.0, 25.0))
+        await asyncio.sleep(rng.uniform(0.2, 1.0) * soak.patience_s)
         return await _drained(reader)
 
 
@@ -297,4 +309,4 @@ ACTS: dict[str, tuple[float, Act]] = {
     "half a body": (2, _half_a_body),
     "looking": (5, _looking),
 }
-__all__ = ["ACTS", "Pair", "Soak", "references"]
+__all__ = ["ACTS", "Pair", "Soak", "references", "warmed"]

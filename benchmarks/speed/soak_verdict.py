@@ -51,7 +51,7 @@ def trend(samples: Sequence[Sample]) -> dict[str, Any]:
         "minutes": len(bins),
         "median_bytes": round(statistics.median(kib) * 1024),
         "slope_kib_per_minute": round(float(line.slope), 2),
-        "slope_interval_95": [round(float(line.slope) - half, 2), round(float(line.slope) + half, 2)],
+        "slope_interval_95": [round(float(line.slope - half), 2), round(float(line.slope + half), 2)],
         "bar_kib_per_minute": MOST_SLOPE_KIB_MIN,
         "flat": bool(float(line.slope) + half < MOST_SLOPE_KIB_MIN),
     }
@@ -86,6 +86,7 @@ def verdict(
         "leaked_blocks": leaked,
         "rss": rss,
         "rss_mib_each_minute": _each_minute(samples),
+        "load_average": list(os.getloadavg()),
         "descriptors": descriptors,
         "threads": threads,
         "most_kv_use": _most(samples, "kv_use"),

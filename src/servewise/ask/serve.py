@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import resource
 import socket
@@ -108,9 +109,14 @@ class Service:
         """Serve until SIGTERM, Ctrl-C, or ``server.should_exit``."""
         if self.template is not None:
             self.template.start()
+        # A full collection comes when a quarter of the old objects is new. With a model's own ones set aside (as vLLM
+        # and SGLang do) what connections leave behind is collected after thousands of them, not millions.
+        gc.collect()
+        gc.freeze()
         try:
             self.server.serve_until_stopped()
         finally:
+            gc.unfreeze()
             if self.template is not None:
                 self.template.close()
 

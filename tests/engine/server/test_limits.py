@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import socket
 import time
@@ -31,6 +32,7 @@ from servewise.engine.server.asked import Served
 from servewise.engine.server.door import Door
 from servewise.engine.server.fault import Fault
 from servewise.engine.server.limits import Limits, RequestLimits, body_bytes_for
+from servewise.engine.server.protocol import GuardedProtocol
 from servewise.engine.step import Model
 from servewise.errors import InputError
 from servewise.records.columns import CANCELLED
@@ -383,3 +385,19 @@ def test_many_at_once_are_all_answered(served: Served) -> None:
     assert set(found) <= {200, 429}
     assert found.count(200) >= 6
     assert engine.pool.free == engine.pool.blocks
+
+
+def test_a_connection_leaves_no_garbage(served: Served) -> None:
+    """With the collector off, nothing of a connection stays when it is gone: memory is flat without collections."""
+    with serving(fake(served), served) as running:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                assert post(running, COMPLETIONS, SHORT)[0] == 200
+            with dialled(running) as plug:
+                plug.sendall(head_of(10) + b"{")
+            wait_until(lambda: not running.server.server_state.connections)
+            wait_until(lambda: not any(type(each) is GuardedProtocol for each in gc.get_objects()))
+        finally:
+            gc.enable()

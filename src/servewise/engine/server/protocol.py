@@ -10,11 +10,13 @@ import asyncio
 import contextlib
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import h11
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from servewise.engine.server.fault import Fault
@@ -42,16 +44,11 @@ class GuardedProtocol(H11Protocol):
         self._since_s = 0.0
         self._owed: asyncio.TimerHandle | None = None
         self._unsent: asyncio.TimerHandle | None = None
-        self._inner = self.app
-        self.app = self._with_abort
-
-    async def _with_abort(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope.setdefault("extensions", {})[ABORT] = self.transport.abort
-        await self._inner(scope, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came; the longest silent one makes room where there are too many."""
         super().connection_made(transport)
+        self.app = partial(_with_abort, self.app, transport.abort)
         transport.set_write_buffer_limits(high=0)  # any unsent byte pauses the writer and starts the stall's timer
         _keep_alive(transport.get_extra_info("socket"))
         if len(self.connections) > self._limits.connections and not self._room_made():
@@ -67,6 +64,8 @@ class GuardedProtocol(H11Protocol):
                 timer.cancel()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
+        # Refers to us, as we to it: it would wait for a full collection, which is rare beside a model's many objects.
+        self.cycle = None  # type: ignore[assignment] # uvicorn has it None before the first request, too
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -161,6 +160,11 @@ class GuardedProtocol(H11Protocol):
             head = f"HTTP/1.1 {fault.status} {HTTPStatus(fault.status).phrase}\r\n" + "\r\n".join(lines)
             self.transport.write(head.encode() + b"\r\n\r\n" + body)
         self.transport.close()
+
+
+async def _with_abort(app: ASGIApp, abort: Callable[[], None], scope: Scope, receive: Receive, send: Send) -> None:
+    scope.setdefault("extensions", {})[ABORT] = abort
+    await app(scope, receive, send)
 
 
 def _keep_alive(connection: socket.socket | None) -> None:
