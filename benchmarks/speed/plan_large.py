@@ -32,12 +32,12 @@ LARGE: dict[str, Any] = {
 }
 SMALL: dict[str, Any] = {
     **LARGE,
-    "accelerators": ["l4", "a100-80gb", "h100-sxm"],
+    "accelerators": ["l4", "l40s", "a100-80gb", "h100-sxm"],
     "counts": [1, 2],
-    "slots": [256],
+    "kv": ["bf16"],
+    "slots": [128, 256],
     "max_batched_tokens": [2048, 8192],
-    "chunked": [True],
-    "requests": 1_000,
+    "requests": 600,
 }
 
 

@@ -27,9 +27,11 @@ from servewise.plan.weighing import why_refused
 from servewise.records.columns import COMPLETED
 from servewise.simulate.speculating.drafters import DraftModel
 from servewise.simulate.speculating.speculation import Speculation, fixed
-from servewise.steptime.api import estimator_for
+from servewise.steptime.api import calibrated_roofline, estimator_for
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ideal import two_term
+from servewise.steptime.table import TableEstimator
+from servewise.steptime.table_file import MeasuredStep
 from servewise.workload.request import Request
 
 SLACK = 1 - 1e-9
@@ -50,7 +52,18 @@ WHOLE = [
     deployment("gpt-oss-120b", "a100-80gb", tensor=2),  # windows and experts
 ]
 SPLIT = [deployment("llama-3.1-8b", "l4", pipeline=2), deployment("qwen3-32b", "a100-80gb", pipeline=4)]
+# Measured steps that fall where more is computed: bounds count with the floor alone.
+TABLE = TableEstimator(
+    [
+        MeasuredStep("decode", 1, 100, 0.02),
+        MeasuredStep("decode", 8, 100, 0.008),
+        MeasuredStep("prefill", 1, 100, 0.01),
+    ],
+    calibrated_roofline(WHOLE[0]),
+    "made up",
+)
 CLOCKS: list[Estimator] = [
+    TABLE,
     llama_13b(),
     *(estimator_for(each, kind) for each in WHOLE for kind in ("calibrated", "served")),
 ]

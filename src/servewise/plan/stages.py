@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from servewise.plan.server import Server
+from servewise.steptime.estimator import Estimator
+from servewise.steptime.ideal import IdealRoofline
 from servewise.steptime.pipeline import Pipeline, pipeline_of
 from servewise.steptime.shape import StepShape
+from servewise.steptime.table import TableEstimator
 
 
 def stages_of(server: Server) -> Pipeline:
-    """The stages of ``server``; of a model that is not split over stages, all of it as one."""
-    deployment = server.deployment
+    """The stages of ``server`` as bounds may count with them; of a model that is not split, all of it as one."""
+    deployment, clock = server.deployment, never_falling(server.estimator)
     if deployment is None or deployment.parallelism.pipeline == 1:
-        return Pipeline((server.estimator,))
-    return pipeline_of(deployment, server.estimator)
+        return Pipeline((clock,))
+    return pipeline_of(deployment, clock)
+
+
+def never_falling(estimator: Estimator) -> Estimator:
+    """``estimator``; of measured steps, which may fall where more is computed, the floor that they are held above."""
+    if isinstance(estimator, TableEstimator):
+        return IdealRoofline(estimator.floor, estimator.window_tokens, estimator.name, estimator.caveats)
+    return estimator
 
 
 def least_shape(
