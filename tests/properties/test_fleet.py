@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 from hypothesis import given, settings
@@ -27,30 +28,30 @@ from servewise.simulate.fleet.routers.at_random import AtRandom
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.fleet.routers.power_of_two import PowerOfTwo
 from servewise.simulate.fleet.routers.prefix_aware import Balance, PrefixAware
+from servewise.simulate.fleet.routers.prefix_hash import PrefixHash
 from servewise.simulate.fleet.routers.round_robin import RoundRobin
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.routers.session import SessionSticky
 from servewise.simulate.run import simulate
 from servewise.workload.request import Request
 
-ROUTERS = ("round-robin", "least-loaded", "power-of-two", "random", "prefix-aware", "session-sticky")
+ROUTERS = ("round-robin", "least-loaded", "power-of-two", "random", "prefix-aware", "session-sticky", "prefix-hash")
 REQUEST_COLUMNS = ("id", "scheduled_s", "prompt_tokens", "cached_tokens", "output_tokens", "preemptions", "status")
 TIMES = ("admitted_s", "first_token_s", "end_s", "prefill_s", "preempted_s", "transfer_s")
 
 
 def router(name: str) -> Router:
     """A fresh router of that name, seeded."""
-    if name == "round-robin":
-        return RoundRobin()
-    if name == "least-loaded":
-        return LeastLoaded()
-    if name == "power-of-two":
-        return PowerOfTwo(Random(7))
-    if name == "random":
-        return AtRandom(Random(7))
-    if name == "session-sticky":
-        return SessionSticky()
-    return PrefixAware(32, 10, Balance(balance_abs_threshold=2))
+    makers: dict[str, Callable[[], Router]] = {
+        "round-robin": RoundRobin,
+        "least-loaded": LeastLoaded,
+        "power-of-two": lambda: PowerOfTwo(Random(7)),
+        "random": lambda: AtRandom(Random(7)),
+        "session-sticky": SessionSticky,
+        "prefix-hash": PrefixHash,
+        "prefix-aware": lambda: PrefixAware(32, 10, Balance(balance_abs_threshold=2)),
+    }
+    return makers[name]()
 
 
 def kind(policy: Policy, estimator: LinesEstimator, blocks: int | None, weight: float = 1.0) -> ReplicaKind:

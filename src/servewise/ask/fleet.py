@@ -92,7 +92,7 @@ def fleet(
     """Latencies, goodput, use and cost of ``replicas`` of the deployment for each ``router`` at each ``rate``.
 
     The rate is the fleet's. ``router``: round-robin, least-loaded, power-of-two, random, prefix-aware, session-sticky,
-    with ``router_settings`` (``RouterSettings``). ``also``: further replicas on other accelerators,
+    prefix-hash, with ``router_settings`` (``RouterSettings``). ``also``: further replicas on other accelerators,
     ``2:a100-80gb@0.5``. ``fail``: ``r0@60s:120s``; ``on_failure``: what requests under way do: retry, continue or fail.
     ``autoscale``: ``load=0.7,min=1,max=8,every=15s,start=2min,settle=5min``, from ``replicas`` on. ``lockstep``: data
     parallel ranks whose steps all last as long as the slowest one's.

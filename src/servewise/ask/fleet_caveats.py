@@ -62,7 +62,7 @@ def _of_lockstep(how: Behaviour) -> tuple[Caveat, ...]:
 
 
 def _of_prefixes(layouts: Sequence[Layout], load: Load, kind: ReplicaKind) -> tuple[Caveat, ...]:
-    if not any(each.router in ("prefix-aware", "session-sticky") for each in layouts):
+    if not any(each.router in ("prefix-aware", "session-sticky", "prefix-hash") for each in layouts):
         return ()
     if load.hash_block_tokens is None:
         message = (

@@ -19,6 +19,7 @@ from servewise.simulate.fleet.routers.at_random import AtRandom
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.fleet.routers.power_of_two import PowerOfTwo
 from servewise.simulate.fleet.routers.prefix_aware import Balance, PrefixAware
+from servewise.simulate.fleet.routers.prefix_hash import PrefixHash
 from servewise.simulate.fleet.routers.round_robin import RoundRobin
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.routers.session import SessionSticky
@@ -27,22 +28,27 @@ from servewise.steptime.link import LinkTime
 
 DRAWING = ("power-of-two", "random")  # routers that draw
 _SGLANG = Balance()
-ROUTERS = ("round-robin", "least-loaded", "power-of-two", "random", "prefix-aware", "session-sticky")
+ROUTERS = ("round-robin", "least-loaded", "power-of-two", "random", "prefix-aware", "session-sticky", "prefix-hash")
 
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
-    """Of prefix-aware: SGLang's three thresholds; of least-loaded: how many running requests a waiting one counts."""
+    """Of prefix-aware: SGLang's three thresholds; of least-loaded: how many running requests a waiting one counts.
+
+    Of prefix-hash: how many of a prompt's leading blocks are hashed.
+    """
 
     cache_threshold: float = _SGLANG.cache_threshold
     balance_abs_threshold: int = _SGLANG.balance_abs_threshold
     balance_rel_threshold: float = _SGLANG.balance_rel_threshold
     waiting_weight: float = 1.0
+    prefix_blocks: int = 2
 
     def __post_init__(self) -> None:
         """Refuse what no router could take."""
         self.balance  # noqa: B018 - it checks itself
         positive("waiting_weight", self.waiting_weight)
+        positive("prefix_blocks", self.prefix_blocks)
 
     @property
     def balance(self) -> Balance:
@@ -100,19 +106,18 @@ class Behaviour:
 
 def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: int) -> Router:
     """The router of that name with nothing learnt yet; UnknownName otherwise."""
-    if name == "round-robin":
-        return RoundRobin()
-    if name == "least-loaded":
-        return LeastLoaded(settings.waiting_weight)
-    if name == "power-of-two":
-        return PowerOfTwo(Random(f"{name} {seed}"))
-    if name == "random":
-        return AtRandom(Random(f"{name} {seed}"))
-    if name == "prefix-aware":
-        return PrefixAware(kind.hash_block_tokens, kind.kept_hashes, settings.balance)
-    if name == "session-sticky":
-        return SessionSticky(kind.hash_block_tokens)
-    raise UnknownName("router", name, ROUTERS, where="router", hint=f"one of {', '.join(ROUTERS)}")
+    makers: dict[str, Callable[[], Router]] = {
+        "round-robin": RoundRobin,
+        "least-loaded": lambda: LeastLoaded(settings.waiting_weight),
+        "power-of-two": lambda: PowerOfTwo(Random(f"{name} {seed}")),
+        "random": lambda: AtRandom(Random(f"{name} {seed}")),
+        "prefix-aware": lambda: PrefixAware(kind.hash_block_tokens, kind.kept_hashes, settings.balance),
+        "session-sticky": lambda: SessionSticky(kind.hash_block_tokens),
+        "prefix-hash": lambda: PrefixHash(settings.prefix_blocks),
+    }
+    if name not in makers:
+        raise UnknownName("router", name, ROUTERS, where="router", hint=f"one of {', '.join(ROUTERS)}")
+    return makers[name]()
 
 
 def run_layout(

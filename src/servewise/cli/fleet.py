@@ -12,7 +12,7 @@ from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import NUMBER, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
 
-ROUTER_HELP = "round-robin, least-loaded, power-of-two, random, prefix-aware, session-sticky."
+ROUTER_HELP = "round-robin, least-loaded, power-of-two, random, prefix-aware, session-sticky, prefix-hash."
 POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: vllm, sglang, trtllm, llamacpp."
 
 
@@ -28,7 +28,8 @@ POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: 
     "--router-set",
     multiple=True,
     metavar="NAME=VALUE",
-    help="cache_threshold, balance_abs_threshold, balance_rel_threshold (prefix-aware), waiting_weight (least-loaded).",
+    help="cache_threshold, balance_abs_threshold, balance_rel_threshold (prefix-aware), waiting_weight (least-loaded), "
+    "prefix_blocks (prefix-hash).",
 )
 @click.option("--rate", type=Several(PER_S), metavar="R,...", help="The fleet's requests/s; default: the workload's.")
 @click.option("--also", multiple=True, metavar="N:ACC[@W]", help="N replicas on ACC of weight W: 2:a100-80gb@0.5.")

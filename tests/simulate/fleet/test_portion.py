@@ -22,6 +22,7 @@ from servewise.simulate.fleet.routers.at_random import AtRandom
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.fleet.routers.power_of_two import PowerOfTwo
 from servewise.simulate.fleet.routers.prefix_aware import PrefixAware
+from servewise.simulate.fleet.routers.prefix_hash import PrefixHash
 from servewise.simulate.fleet.routers.round_robin import RoundRobin
 from servewise.simulate.fleet.routers.router import Router, heeds_state
 from servewise.simulate.fleet.routers.session import SessionSticky
@@ -31,7 +32,11 @@ from servewise.workload.load import load_workload
 from servewise.workload.request import Request
 from servewise.workload.synthetic import Synthetic
 
-ROUTERS: dict[str, Callable[[], Router]] = {"round-robin": RoundRobin, "random": lambda: AtRandom(Random("r 0"))}
+ROUTERS: dict[str, Callable[[], Router]] = {
+    "round-robin": RoundRobin,
+    "random": lambda: AtRandom(Random("r 0")),
+    "prefix-hash": PrefixHash,
+}
 
 
 class _Whole:

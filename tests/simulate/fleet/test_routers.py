@@ -11,6 +11,7 @@ from servewise.simulate.fleet.routers.at_random import AtRandom
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.fleet.routers.power_of_two import PowerOfTwo
 from servewise.simulate.fleet.routers.prefix_aware import Balance, PrefixAware
+from servewise.simulate.fleet.routers.prefix_hash import PrefixHash
 from servewise.simulate.fleet.routers.round_robin import RoundRobin
 from servewise.simulate.fleet.routers.router import Router
 from servewise.simulate.fleet.routers.session import SessionSticky
@@ -155,3 +156,31 @@ def test_a_session_is_known_by_whole_blocks_and_gone_on_from_once() -> None:
 
     assert router.choose(plain(hashes=(1, 2, 32, 4), prompt=64), up) == 0
     assert router.choose(plain(hashes=(1, 2, 33), prompt=40), up) == 1
+
+
+def test_prefix_hash_keeps_prompts_that_begin_alike_together() -> None:
+    """400 groups whose prompts share two blocks: each is at one replica, whatever the loads and whatever follows."""
+    router, up = PrefixHash(), replicas(0, 50, 3)
+    for group in range(400):
+        chosen = {router.choose(plain(at, (2 * group, 2 * group + 1, 900 + at)), up) for at in range(3)}
+        assert len(chosen) == 1
+
+
+def test_prefix_hash_shares_by_weight() -> None:
+    """20,000 prefixes over weights 1, 2 and 1: a quarter, a half, a quarter, within five deviations (0.0035)."""
+    router, up = PrefixHash(1), [Seen(0), Seen(1, weight=2.0), Seen(2)]
+    counts = Counter(router.choose(plain(0, (each,)), up) for each in range(20_000))
+
+    for number, share in enumerate((0.25, 0.5, 0.25)):
+        assert abs(counts[number] / 20_000 - share) < 5 * (0.5 * 0.5 / 20_000) ** 0.5
+
+
+def test_prefix_hash_moves_only_what_was_on_the_replica_that_went() -> None:
+    """Without replica 1 its prefixes go to others; no other prefix moves (Thaler and Ravishankar 1998)."""
+    router, up = PrefixHash(1), replicas(0, 0, 0)
+    left = [up[0], up[2]]
+    for each in range(300):
+        request = plain(0, (each,))
+        before = up[router.choose(request, up)].number
+        after = left[router.choose(request, left)].number
+        assert before in (after, 1)
