@@ -56,8 +56,9 @@ OF_EXTRA = {
 }
 #: Tests in the core's rooms that need an extra.
 BEYOND = ("report/test_notebook.py",)
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy", "pyarrow")
-OLD_TOOLS = (*TOOLS, "pyarrow<18")  # pyarrow does not say that later ones need NumPy 2
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy", "pyarrow", "httpx2")
+#: Such as go with the lowest: later pyarrow needs NumPy 2 and does not say so, Starlette's client was httpx.
+OLD_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy", "pyarrow<18", "httpx")
 #: What no command of the core may need.
 HEAVY = ("torch", "ray", "transformers", "scipy", "pandas", "polars", "starlette", "uvicorn", "httptools", "orjson")
 SIZE = ("size", "llama-3.1-8b", "--accelerator", "l4", "--context", "8192")
