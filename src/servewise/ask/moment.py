@@ -13,6 +13,7 @@ from servewise.atomic import replace_whole
 from servewise.errors import InputError
 from servewise.plan.server import Server
 from servewise.records.chrome_trace import chrome_trace
+from servewise.records.columns import RequestColumns, StepColumns
 from servewise.simulate.arrivals import Arrivals
 from servewise.simulate.witness import Witness
 from servewise.workload.request import Request
@@ -44,6 +45,16 @@ def writable(path: Path) -> Path:
     if path.is_dir() or not path.parent.is_dir():
         raise InputError("cannot be written (is a folder, or in one that is not there)", where=str(path))
     return path
+
+
+class _Nowhere:
+    """A sink for records that nobody reads: a moment may lie deep in a long run."""
+
+    def requests(self, requests: RequestColumns) -> None:
+        """Gone."""
+
+    def steps(self, steps: StepColumns) -> None:
+        """Gone."""
 
 
 class _Until:
@@ -79,7 +90,7 @@ def write_moment(
     """
     settle_s = float(getattr(source, "settle_s", 0.0))
     witness = Witness(window[0] + settle_s, window[1] + settle_s)
-    server.run(_Until(source, window[1] + settle_s), watch=witness, longest_jump=1)
+    server.run(_Until(source, window[1] + settle_s), watch=witness, longest_jump=1, into=_Nowhere())
     moment = witness.finish()
     if not moment.steps:
         raise InputError(f"nothing runs from {window[0]:g} s to {window[1]:g} s", where="moment", hint=HINT)
