@@ -76,7 +76,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 PYTEST = """[pytest]
 addopts = -q --import-mode=importlib -p no:cacheprovider
-pythonpath = tests
+pythonpath = tests .
 filterwarnings = {warnings}
 markers = slow: takes over 5 seconds
 """
@@ -178,7 +178,8 @@ def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None
 def rooms_pass(here: Place, paths: Sequence[str], workers: str) -> str:
     """Run those of the tests, copied out of the tree, and say pytest's last line."""
     if not (here.folder / "tests").exists():
-        shutil.copytree(ROOT / "tests", here.folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+        for each in ("tests", "benchmarks"):  # benchmarks holds what tests compare with
+            shutil.copytree(ROOT / each, here.folder / each, ignore=shutil.ignore_patterns("__pycache__"))
         (here.folder / "pytest.ini").write_text(PYTEST.format(warnings=here.warnings))
     left = [f"--ignore=tests/{each}" for each in BEYOND if each not in paths]
     words = ["-m", "pytest", "-n", workers, "-m", "not slow", *left, *(f"tests/{each}" for each in paths)]
