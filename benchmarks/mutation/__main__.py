@@ -33,9 +33,12 @@ TESTS = (
     "tests/properties/machines",
     "tests/properties/test_batching_invariants.py",
     "tests/properties/test_phases.py",
+    "tests/properties/test_pipeline.py",
     "tests/properties/test_prefix_cache.py",
     "tests/properties/test_scheduling_order.py",
     "tests/properties/test_speculation.py",
+    "tests/properties/test_step_skipping.py",
+    "tests/simulate/pipelined",
 )
 OPTIONS = ("-q", "-n0", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # Hypothesis is here before pytest
 

@@ -152,3 +152,22 @@ def test_discarded_hashes_are_never_found_again() -> None:
     assert pool.cached_prefix(Sequence(2, 33, 1, (1, 2))) == 1
     pool.release(other)
     assert pool.free + pool.kept_blocks == 8
+
+
+class Addressed(BlockPool):
+    """A pool that hands out addresses: it writes down which hashes left."""
+
+    def _forget(self, keys: list[int]) -> None:
+        self.left = [*getattr(self, "left", []), *keys]
+
+
+def test_a_pool_with_addresses_hears_which_hashes_leave() -> None:
+    """Evicted from the end, then discarded: each once, none that is held."""
+    pool = Addressed(8, 16, 16)
+    held = computed(pool, Sequence(0, 17, 1, (9,)))
+    pool.release(computed(pool, Sequence(1, 65, 1, (1, 2, 3, 4))))
+    pool.take(4)
+    pool.discard((1, 9, 7))
+
+    assert pool.left == [4, 3, 1]
+    assert held.shared == 1

@@ -171,6 +171,22 @@ def test_what_can_never_fit_is_refused_when_it_comes() -> None:
     assert not batcher.add(Sequence(0, 40, 9), 0.0)
 
 
+def test_a_static_batch_reads_of_each_row_what_lies_in_the_window() -> None:
+    """A window of 20: 11 of one row and 20 of the other; then 12, and still the ended row's 20."""
+    batcher = Static(2).batcher(BlockPool(None, 16), 20)
+    for serial, (prompt, output) in enumerate(((10, 30), (30, 2))):
+        batcher.add(Sequence(serial, prompt, output), 0.0)
+    step(batcher)
+    second, third = step(batcher)[0], step(batcher)[0]
+
+    assert (second.context_tokens, second.windowed_tokens, second.windowed_growth) == (42, 31, 1)
+    assert (third.context_tokens, third.windowed_tokens, third.windowed_growth) == (43, 32, 1)
+    assert third.repeat == 9  # 11 tokens are there: 20 after nine more
+    batcher.commit(planned(batcher), 8)
+    full = planned(batcher)
+    assert (full.windowed_tokens, full.windowed_growth) == (40, 0)
+
+
 def test_a_step_repeats_until_the_first_end() -> None:
     """Two decoding sequences with 4 and 9 tokens to go: four equal steps."""
     batcher = filled(Continuous(2, 100), (10, 5), (10, 10))

@@ -120,6 +120,28 @@ def test_a_retracted_one_queues_at_the_end() -> None:
     assert [each.serial for each in batcher.unreleased()] == [0, 2, 7, 1]
 
 
+def test_a_prompt_under_way_takes_of_the_batch_too() -> None:
+    """max_prefill_tokens 20: of a prompt of 26 its last 10 leave 10, so one of 9 comes along, one of 10 does not."""
+    for other, came in ((9, [(0, 10), (1, 6)]), (10, [(0, 10)])):
+        policy = replace(SYNC, chunked_prefill_size=16, max_prefill_tokens=20)
+        batcher = filled(policy, (26, 9), block_tokens=1)
+        step(batcher)
+        batcher.add(Sequence(1, other, 9), 0.0)
+
+        assert prompts(planned(batcher)) == came
+
+
+def test_blocks_that_just_suffice_retract_nobody_and_cut_no_jump() -> None:
+    """A block of 16 is full and one is free: the 16 tokens that fit into it are one jump."""
+    policy = replace(SYNC, chunked_prefill_size=16, schedule_conservativeness=0.0)
+    batcher = policy.batcher(BlockPool(2, 16))
+    batcher.add(Sequence(0, 16, 15), 0.0)
+    step(batcher)
+    batch = planned(batcher)
+
+    assert (batch.preempted, batch.repeat) == ((), 14)
+
+
 def test_the_longest_cached_prefix_goes_first() -> None:
     """lpm: of two that wait the later has 48 tokens in the cache and is computed first."""
     pool = BlockPool(None, 16, 16)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Continuous, LlamaCpp, Sglang
+from servewise.batching.policies import Continuous, LlamaCpp, Sglang, TrtLlm
 from servewise.batching.sequence import Sequence
 from servewise.batching.speculative.acceptance import Acceptance
-from servewise.batching.speculative.draft_length import FixedLength
+from servewise.batching.speculative.draft_length import FixedLength, UntilBatch
 from servewise.batching.speculative.policy import Speculative
 
 
@@ -115,6 +117,28 @@ def test_its_drafts_are_of_the_budget_too() -> None:
         batcher = policy.batcher(BlockPool(None, 16))
         batcher.add(Sequence(0, prompt, 5), 0.0)
         batcher.add(stored(1, 40, 9), 0.0)
+
+        assert len(planned(batcher).admitted) == admitted
+
+
+def test_drafts_of_the_first_row_are_those_of_a_batch_of_one() -> None:
+    """Drafts up to one row: 20 tokens a step take a fetched row of 1 + 3 beside a prompt of 16, not of 17."""
+    for prompt, admitted in ((17, 1), (16, 2)):
+        policy = Speculative(Continuous(4, 20), Acceptance((0.5,)), lambda: UntilBatch(3, 1))
+        batcher = policy.batcher(BlockPool(None, 16))
+        batcher.add(Sequence(0, prompt, 5), 0.0)
+        batcher.add(stored(1, 40, 9), 0.0)
+
+        assert len(planned(batcher).admitted) == admitted
+
+
+def test_trtllm_lets_it_in_beside_contexts_where_its_row_fits() -> None:
+    """100 tokens a step, a context of 68 first: 32 are left for a row of 1 + 31 drafts, and not for one of 1 + 32."""
+    for drafts, admitted in ((31, 2), (32, 1)):
+        policy = TrtLlm(8, 100, enable_chunked_prefill=True, disable_overlap_scheduler=True)
+        batcher = Speculative(policy, Acceptance((0.5,)), partial(FixedLength, drafts)).batcher(BlockPool(None, 16))
+        batcher.add(Sequence(0, 68, 5), 0.0)
+        batcher.add(stored(1, 40, 50), 0.0)
 
         assert len(planned(batcher).admitted) == admitted
 

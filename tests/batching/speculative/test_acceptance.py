@@ -21,6 +21,16 @@ def test_mixing_is_splitmix64() -> None:
     assert [mixed(1234567 + step * gamma) for step in (1, 2, 3)] == expected
 
 
+def test_a_draw_is_the_number_at_its_place() -> None:
+    """SplitMix64's published numbers over 2^64 are 0.350, 0.174, 0.532: what hits at 60%, at 70%, and stands."""
+    at_60, at_70 = Draws(Acceptance((0.5,), 0.6)), Draws(Acceptance((0.5,), 0.7))
+
+    assert [at_60.hits(1234567, place) for place in (1, 2, 3)] == [False, False, True]
+    assert [at_70.hits(1234567, place) for place in (1, 2, 3)] == [True, False, True]
+    halves = Draws(Acceptance((0.5,)))  # two stand above 1 - 0.25, one above 1 - 0.5
+    assert [halves.accepted(1234567, place, 2) for place in (1, 2, 3)] == [0, 0, 1]
+
+
 @pytest.mark.parametrize(("acceptance", "k"), [(0.5, 1), (0.7, 4), (0.9, 7), (0.8, 3)])
 def test_mean_tokens_are_the_closed_form(acceptance: float, k: int) -> None:
     """1 + accepted has the mean (1 - a^(K+1)) / (1 - a), within four standard errors of 40,000 draws."""

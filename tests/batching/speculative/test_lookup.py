@@ -79,3 +79,14 @@ def test_the_window_holds_no_drafts_that_were_not_found() -> None:
         batcher.commit(batch, 1)
 
     assert seen == {False, True}
+
+
+def test_a_drafter_that_always_has_a_draft_is_no_lookup() -> None:
+    """Every row verifies: none is told apart."""
+    batcher = Speculative(Continuous(8), Acceptance((0.5,)), lambda: FixedLength(3)).batcher(BlockPool(None, 16))
+    batcher.add(Sequence(0, 100, 30), 0.0)
+    batcher.commit(batcher.plan(0.0), 1)  # type: ignore[arg-type]
+    batch = batcher.plan(0.0)
+
+    assert batch is not None
+    assert (batch.drafted, batch.drafting) == (3, 0)
