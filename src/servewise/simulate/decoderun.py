@@ -71,7 +71,8 @@ def _rules_until(firsts: list[float], rises: list[float], ruler: int, done: int,
     until = steps
     for other, other_rise in zip(firsts, rises, strict=True):
         if other_rise > rise:
-            until = min(until, ceil((first - other) / (other_rise - rise)))
+            crossing = (first - other) / (other_rise - rise)  # infinite, where their rises differ by next to nothing
+            until = ceil(crossing) if crossing < until else until
     return max(until, done + 1)
 
 
