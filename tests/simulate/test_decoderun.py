@@ -14,7 +14,7 @@ lines = st.lists(st.builds(Line, st.floats(0, 1), st.floats(0, 1e-3), st.floats(
 
 
 # Two lines that meet further away than a float can say.
-@example([Line(0.0625, 0.0, 0.0), Line(0.0, 2.2250738585e-313, 0.0)], 1, 1, 0, 0, 17, math.inf)
+@example([Line(0.0625, 0.0, 0.0), Line(0.0, 2.2250738585e-313, 0.0), Line(0.0, 0.01, 0.0)], 1, 1, 0, 0, 17, math.inf)
 @given(lines, *(st.integers(0, 2000),) * 4, st.integers(1, 300), st.floats(0.01, 500) | st.just(math.inf))
 def test_closed_form_equals_the_sum(
     bounds: list[Line], context: int, growth: int, windowed: int, windowed_growth: int, steps: int, limit_s: float
