@@ -7,10 +7,12 @@ what is there, by its path, so that a column can be sent to them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import itertools
+import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +21,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from servewise.atomic import OLD_S, locked
 from servewise.errors import InputError
 
+PREFIX = "servewise-columns-"
 PIECE = 65_536  # rows in memory at a time
 HINT = "TMPDIR names the folder for temporary files: name one on a disk with room"
 
@@ -30,7 +34,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._numbers = itertools.count()
+        self._files = 0
 
     def column(self, kind: str = "d") -> Column:
         """A new column of numbers of that ``kind``: d, q, i, b as in ``array``, 1 for yes or no."""
@@ -38,7 +42,8 @@ class Folder:
 
     def file(self) -> Path:
         """A name for a new file in it."""
-        return self.path / str(next(self._numbers))
+        self._files += 1
+        return self.path / str(self._files)
 
     def folder(self) -> Folder:
         """A new folder in it."""
@@ -53,15 +58,19 @@ class Folder:
 class Scratch(Folder):
     """A folder for one piece of work.
 
-    It goes with ``close``, or once neither this object nor a column of it is used any more.
+    It goes with ``close``, or once neither this object nor a column of it is used any more. It is locked till then: one
+    whose process was killed goes when the next is made.
     """
 
     def __init__(self) -> None:
+        _sweep()
         try:
-            super().__init__(Path(tempfile.mkdtemp(prefix="servewise-")))
+            super().__init__(Path(tempfile.mkdtemp(prefix=PREFIX)))
+            lock = os.open(self.path, os.O_RDONLY)
         except OSError as error:
             raise unwritable(Path(tempfile.gettempdir()), error) from error
-        self._gone = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        locked(lock)
+        self._gone = weakref.finalize(self, _remove, self.path, lock)
 
     def close(self) -> None:
         """Remove it with all that is in it."""
@@ -150,6 +159,29 @@ class Column:
 
     def __setstate__(self, state: tuple[Path, str, int]) -> None:
         self.__init__(state[0], np.dtype(state[1]), state[2])  # type: ignore[misc]
+
+
+def _remove(path: Path, lock: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
+
+
+def _sweep() -> None:
+    """Remove the folders of processes that are dead."""
+    with contextlib.suppress(OSError):
+        for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > OLD_S:
+                    _remove_dead(path)
+
+
+def _remove_dead(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if locked(handle):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(handle)
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
