@@ -279,7 +279,7 @@ def test_too_many_connections(served: Served) -> None:
 
 def test_a_reader_that_does_not_read(served: Served, decoder: Decoder) -> None:
     """It stalls nobody; when it is too far behind its stream is ended and its blocks are free; both ways to notice."""
-    for limits in (Limits(unread_tokens=20), Limits(stalled_s=0.5)):
+    for limits, how in ((Limits(unread_tokens=20), "behind"), (Limits(stalled_s=0.5), "stalled")):
         engine = engine_for(Slow(decoder, 0.002), served)
         with serving(engine, served, limits=limits, send_buffer_bytes=4096) as running:
             plug = socket.socket()
@@ -294,6 +294,7 @@ def test_a_reader_that_does_not_read(served: Served, decoder: Decoder) -> None:
             got = all_of(plug)
             plug.close()
 
+            assert running.server.api.watched.counts[how] == 1
             assert beside == 200
             assert b"[DONE]" not in got
             assert CANCELLED in list(engine.requests.status)

@@ -25,7 +25,7 @@ from servewise.errors import InputError
 from servewise.records.columns import COMPLETED
 
 LONGEST_WAIT_S = 3600.0
-KEPT_STEPS = 10_000  # records are begun anew after so many, a megabyte or two: a server runs for days
+KEPT_STEPS = 2_000  # records are begun anew after so many, some 300 kB: a server runs for days
 LONGEST_STEP_S = 60.0
 STUCK_S = 600.0  # a step that takes longer does not come back: the slowest, a long prompt on a CPU, takes a minute
 UNREAD_TOKENS = 4096

@@ -31,7 +31,12 @@ class Watched:
     """What the connections tell ``/metrics``: counts by what became of them."""
 
     def __init__(self) -> None:
-        self.counts = {"invalid": 0, "timed_out": 0, "stalled": 0, "refused": 0}
+        self.counts = {"invalid": 0, "timed_out": 0, "stalled": 0, "behind": 0, "refused": 0}
+
+    def behind(self, transport: asyncio.Transport) -> None:
+        """End a connection whose client is too far behind its stream."""
+        self.counts["behind"] += 1
+        transport.abort()
 
 
 class GuardedProtocol(H11Protocol):
@@ -48,7 +53,7 @@ class GuardedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client came; the longest silent one makes room where there are too many."""
         super().connection_made(transport)
-        self.app = partial(_with_abort, self.app, transport.abort)
+        self.app = partial(_with_abort, self.app, partial(self._watched.behind, transport))
         transport.set_write_buffer_limits(high=0)  # any unsent byte pauses the writer and starts the stall's timer
         _keep_alive(transport.get_extra_info("socket"))
         if len(self.connections) > self._limits.connections and not self._room_made():
