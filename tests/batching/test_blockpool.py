@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from servewise.batching.admission.by_chunk import ByChunk
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.sequence import Sequence
 from servewise.errors import InputError
@@ -171,3 +172,12 @@ def test_a_pool_with_addresses_hears_which_hashes_leave() -> None:
 
     assert pool.left == [4, 3, 1]
     assert held.shared == 1
+
+
+def test_only_chunks_without_a_check_are_eased_by_eviction() -> None:
+    """One that waits gets in once its prefix is evicted where it then takes a chunk's blocks from the start alone."""
+    cached, plain = BlockPool(8, 16, 16), BlockPool(8, 16)
+
+    assert ByChunk(cached, whole_must_fit=False).eased_by_eviction
+    assert not ByChunk(cached, whole_must_fit=True).eased_by_eviction
+    assert not ByChunk(plain, whole_must_fit=False).eased_by_eviction
