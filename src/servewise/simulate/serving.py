@@ -6,8 +6,9 @@ from servewise.batching.batch import Batcher
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
 from servewise.deployment.deployment import Deployment
-from servewise.simulate.pipelined.lanes import Lanes, Share
+from servewise.simulate.pipelined.lanes import Lanes
 from servewise.simulate.pipelined.replica import PipelinedReplica
+from servewise.simulate.pipelined.share import Share
 from servewise.simulate.recorder import Recorder
 from servewise.simulate.replica import Beside, Replica, Watch
 from servewise.steptime.estimator import Estimator

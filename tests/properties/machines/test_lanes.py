@@ -14,7 +14,8 @@ from servewise.batching.batch import Batch
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Policy
 from servewise.batching.sequence import Sequence
-from servewise.simulate.pipelined.lanes import Lanes, Share
+from servewise.simulate.pipelined.lanes import Lanes
+from servewise.simulate.pipelined.share import Share
 
 MOST = 16  # requests at once
 

@@ -17,71 +17,17 @@ the next part follows the last through the stages, in the next lane's batch, and
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import cast
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.decodegroup import DecodeGroup
-from servewise.batching.filling.batcher import ContinuousBatcher, HeldElsewhere
-from servewise.batching.policies import Dynamic, Policy, Static
+from servewise.batching.filling.batcher import HeldElsewhere
 from servewise.batching.sequence import Sequence
-
-# Policies' names for the new prompt tokens of a step.
-BUDGETS = ("max_batched_tokens", "max_num_batched_tokens", "max_num_tokens", "chunked_prefill_size")
-
-
-@dataclass(slots=True, eq=False)
-class Lane:
-    """One batcher: the batch that it has in flight, the sequences that it ``held``, the blocks put by for its step."""
-
-    batcher: Batcher
-    flying: Batch | None = None
-    unfinished: Batch | None = None  # of what flies, that which only its return makes true
-    held: int = 0
-    put_by: int = 0
-
-    @property
-    def comes_and_goes(self) -> bool:
-        """Whether sequences join at every step; batches that are released whole hold all they will need."""
-        return isinstance(self.batcher, ContinuousBatcher)
-
-    @property
-    def continuous(self) -> ContinuousBatcher:
-        """The batcher of a lane that ``comes_and_goes``."""
-        return cast("ContinuousBatcher", self.batcher)
-
-    @property
-    def running(self) -> Mapping[int, Sequence]:
-        """Who runs, by serial."""
-        return self.continuous.running if self.comes_and_goes else {}
-
-    @property
-    def prefilling(self) -> list[Sequence]:
-        """Who is in its prompt."""
-        return self.continuous.prefilling if self.comes_and_goes else []
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What a lane takes at most: ``slots`` sequences, new prompts of ``tokens`` tokens a step; ``even``: a fair part.
-
-    Batches that are formed and released whole (static, dynamic) wait to be full: theirs is a whole batch a lane.
-    """
-
-    slots: int
-    tokens: float
-    even: bool
-
-    @classmethod
-    def of(cls, policy: Policy, lanes: int) -> Share:
-        """The share of one of ``lanes`` lanes."""
-        if isinstance(policy, (Static, Dynamic)):
-            return cls(policy.slots, inf, False)
-        budgets = [float(value) for name in BUDGETS if (value := getattr(policy, name, 0)) > 0]
-        return cls(-(-policy.slots // lanes), min(budgets, default=inf), True)
+from servewise.simulate.pipelined.lane import Lane
+from servewise.simulate.pipelined.share import Share
 
 
 class Lanes:
@@ -207,12 +153,7 @@ class Lanes:
         found: list[Sequence] = []
         for other in self._lanes:
             if other is not lane and other.prefilling:
-                last = {each.sequence.serial for each in other.unfinished.chunks} if other.unfinished else ()
-                loose = [each for each in other.prefilling if each.serial not in last]
-                for each in loose:
-                    other.continuous.hand_over(each)
-                other.held -= len(loose)
-                found += loose
+                found += other.hand_over()
         if found:
             lane.continuous.take_over(found)
             lane.held += len(found)
