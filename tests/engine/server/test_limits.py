@@ -256,6 +256,30 @@ def test_a_head_that_is_too_long(served: Served) -> None:
     assert json.loads(body)["error"]["code"] == "invalid_http"
 
 
+def test_a_head_that_is_too_long_in_one_piece(served: Served) -> None:
+    """A head beyond the limit is refused also where it comes whole at once, and one below it is not."""
+    found = []
+    for size in (1500, 2000):
+        with serving(fake(served), served, limits=Limits(header_bytes=2000)) as running, dialled(running) as plug:
+            plug.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx: " + b"a" * size + b"\r\n\r\n")
+            found.append(all_of(plug)[:13])
+
+    assert found == [b"HTTP/1.1 200 ", b"HTTP/1.1 431 "]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_body_of_two_lengths_is_refused(served: Served, order: int) -> None:
+    """Content-Length beside chunks: 400, and nothing behind it is taken for a request."""
+    lengths = [b"content-length: 3\r\n", b"transfer-encoding: chunked\r\n"][::order]
+    behind = b"2\r\n{}\r\n0\r\n\r\nGET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+    with serving(fake(served), served) as running, dialled(running) as plug:
+        plug.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\n" + b"".join(lengths) + b"\r\n" + behind)
+        answer = all_of(plug)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 def test_a_silent_connection_is_closed(served: Served) -> None:
     """Connected and never a word: closed after the idle time."""
     with serving(fake(served), served, limits=Limits(idle_s=0.5)) as running, dialled(running) as plug:
@@ -342,7 +366,14 @@ def test_another_hosts_name_is_refused(served: Served) -> None:
     names = frozenset({"localhost", "127.0.0.1", "::1"})
     with serving(fake(served), served, keys=(), hosts=names) as running:
         found = connection(running)
-        for host, status in (("evil.example:80", 403), ("localhost:1", 200), ("[::1]:80", 200), ("127.0.0.1", 200)):
+        for host, status in (
+            ("evil.example:80", 403),
+            ("localhost:1", 200),
+            ("localhost:1@evil.example", 403),
+            ("[::1]x", 403),
+            ("[::1]:80", 200),
+            ("127.0.0.1", 200),
+        ):
             found.putrequest("GET", "/v1/models", skip_host=True)
             found.putheader("host", host)
             found.endheaders()

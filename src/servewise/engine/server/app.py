@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from servewise.engine.server.openapi import openapi
 from servewise.engine.server.protocol import Watched
 
 Reader = Callable[[Mapping[str, Any], Served], Asked]
+HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 
 
 class Generating:
@@ -173,9 +175,9 @@ class Api:
 
 
 def _host(request: Request) -> str:
-    """The name in the Host header, without its port."""
-    host = request.headers.get("host", "")
-    return host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0].lower()
+    """The name in the Host header, without its port; nothing where what follows the name is no port."""
+    found = HOST.fullmatch(request.headers.get("host", ""))
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def _refused(fault: Fault) -> Response:

@@ -39,12 +39,36 @@ class Watched:
         transport.abort()
 
 
+class StrictConnection(h11.Connection):
+    """Refuses two heads that h11 takes: one that is too long but came in one piece, and one with two lengths.
+
+    Of a body with both a length and chunks, a proxy may see another end than we do: what is behind it would be another
+    client's request (RFC 9112, section 6.3: an error, and no more on that connection).
+    """
+
+    def __init__(self, head_bytes: int) -> None:
+        super().__init__(h11.SERVER, head_bytes)
+        self._head_bytes = head_bytes
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """What came; RemoteProtocolError for what is refused."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            size = len(event.target) + sum(len(name) + len(value) + 4 for name, value in event.headers)
+            if size > self._head_bytes:
+                raise h11.RemoteProtocolError("too long a head", error_status_hint=431)
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                raise h11.RemoteProtocolError("a body of two lengths")
+        return event
+
+
 class GuardedProtocol(H11Protocol):
     """See the module. ``_phase``: what the client owes: nothing, a word (idle), a head, a body."""
 
     def __init__(self, limits: Limits, watched: Watched, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._limits, self._watched = limits, watched
+        self.conn = StrictConnection(limits.header_bytes)
         self._phase: tuple[str, object] = ("", None)
         self._since_s = 0.0
         self._owed: asyncio.TimerHandle | None = None
