@@ -267,3 +267,27 @@ def test_a_folder_without_a_measurement_is_refused(tmp_path: Path) -> None:
     for place in ("run", "none"):
         with pytest.raises(InputError, match="holds no measurement to go on with"):
             resume(tmp_path / place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("arrivals", None), ("input_tokens", 5), ("slo", [1]), ("repeats", True), ("repeats", "2"), ("rate", ["1"]),
+        ("ignore_eos", "no"), ("headers", 3), ("hardware", "\ud800"), ("api_key", "secret"), ("think", None),
+    ],
+)  # fmt: skip
+def test_an_edited_option_is_refused_by_name(server: RunningMock, tmp_path: Path, name: str, value: Any) -> None:
+    """Of another kind than what bench writes: one line names it, and nothing is sent."""
+    measured(server, tmp_path / "x", runs=1)
+    options = json.loads((tmp_path / "x" / "begun.json").read_text())["asked"]["options"]
+    changed_asked(tmp_path / "x", options=options | {name: value})
+    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} "):
+        resume(tmp_path / "x")
+
+
+def test_edited_gaps_are_refused(server: RunningMock, tmp_path: Path) -> None:
+    """The gaps before are numbers of seconds, or the folder does not say what was measured."""
+    measured(server, tmp_path / "x", runs=1)
+    changed_asked(tmp_path / "x", goes=[1])
+    with pytest.raises(InputError, match="does not say what was measured"):
+        resume(tmp_path / "x")

@@ -11,7 +11,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from servewise.ask.bench_options import Asked, BenchOptions
 from servewise.ask.bench_words import shown
@@ -20,7 +21,7 @@ from servewise.errors import InputError
 from servewise.measure.addressing import target_of
 from servewise.measure.hiding import HIDDEN, shown_address
 from servewise.measure.load.bodies import api_of
-from servewise.records.begun import Begun, read_begun
+from servewise.records.begun import NAME, Begun, read_begun
 from servewise.version import __version__
 
 COMMAND = "servewise bench"
@@ -51,9 +52,14 @@ def begun_in(folder: Path) -> Begun:
     if begun is None or begun.command != COMMAND:
         raise InputError("holds no measurement to go on with", where=str(folder), hint=hint)
     shape = {"url": str, "options": dict, "files": dict, "keyed": bool, "version": str, "goes": list}
-    if not all(isinstance(begun.asked.get(name), kind) for name, kind in shape.items()):
+    shaped = all(isinstance(begun.asked.get(name), kind) for name, kind in shape.items())
+    if not (shaped and all(map(_is_going, begun.asked["goes"]))):
         raise InputError("does not say what was measured", where=str(folder), hint=hint)
     return begun
+
+
+def _is_going(plain: Any) -> bool:
+    return isinstance(plain, dict) and type(plain.get("after_s")) in (int, float)
 
 
 def options_of(begun: Begun, folder: Path, url: str | None, given: Mapping[str, Any]) -> tuple[str, BenchOptions]:
@@ -80,14 +86,33 @@ def options_of(begun: Begun, folder: Path, url: str | None, given: Mapping[str, 
 
 def _options(kept: Mapping[str, Any], given: Mapping[str, Any], folder: Path) -> BenchOptions:
     secret: dict[str, Any] = {name: given[name] for name in ("api_key", "headers") if name in given}
-    without = {name: value for name, value in kept.items() if name != "headers"}
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in without.items()
-    }
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
+    _refuse_damaged(values, folder)
+    values.pop("headers", None)
     try:
         return BenchOptions(**(values | secret | {"run_dir": str(folder)}))
     except TypeError as error:
         raise InputError("was begun with options of another version", where=str(folder), hint=HINT) from error
+
+
+def _refuse_damaged(values: Mapping[str, Any], folder: Path) -> None:
+    """InputError for the first option that is not as ``bench`` writes it: somebody has edited the file."""
+    kinds = get_type_hints(BenchOptions)
+    for name, value in values.items():
+        if name in NOT_COMPARED or (name in kinds and not _is_a(kinds[name], value)):
+            what = f"has no value of --{name.replace('_', '-')} that bench writes"
+            raise InputError(what, where=str(folder / NAME), hint="measure anew in another folder")
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    """Whether ``value`` is of the annotation ``kind``; a whole number is also a float, a truth value is neither."""
+    if isinstance(kind, UnionType):
+        return any(_is_a(each, value) for each in get_args(kind))
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_is_a(get_args(kind)[0], each) for each in value)
+    if kind is str:
+        return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
+    return type(value) is kind or (kind is float and type(value) is int)
 
 
 def _address(kept: str, given: str | None, options: BenchOptions, folder: Path) -> str:
