@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +143,27 @@ def test_a_line_is_json_that_others_can_read(marks: Path, tmp_path: Path) -> Non
     assert head["schema"] == "servewise.kept/1"
     assert set(head["build"]) == {"servewise", "Python", "NumPy", "machine"}
     assert [json.loads(row["result"]) for row in rows] == [0, 1, 4]
+
+
+@pytest.mark.parametrize("plain", ['{"record":[]}', '{"tuple":[' * 5_000 + "]}" * 5_000, '{"enum":["servewise"]}'])
+def test_a_result_of_no_known_form_is_done_again(tmp_path: Path, plain: str) -> None:
+    """Whole by its checksum and yet not written by us: as if it were not there."""
+    with_kept = Kept(tmp_path, "shared")
+    with_kept.add(counted, 1, 2)
+    with_kept.close()
+    header, line = with_kept.path.read_text().splitlines()
+    forged = json.loads(line) | {"result": plain, "check": f"{zlib.crc32(plain.encode()):08x}"}
+    with_kept.path.write_text(header + "\n" + json.dumps(forged) + "\n")
+
+    again = Kept(tmp_path, "shared")
+    assert again.find(counted, 1) is MISSING
+    again.close()
+
+
+def test_a_pipe_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    """It is said at once, and nobody waits for its other end."""
+    with_kept = Kept(tmp_path, "shared")
+    with_kept.forget()
+    os.mkfifo(with_kept.path)
+    with pytest.raises(InputError, match="is no file"):
+        Kept(tmp_path, "shared")

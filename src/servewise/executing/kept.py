@@ -33,6 +33,8 @@ class Kept:
         self._lines: dict[str, Any] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and not self.path.is_file():  # a pipe would make us wait for whoever writes to it
+                raise OSError(0, f"{self.path.name} is no file")
             self._lines = _lines_of(self.path)
             self._file: io.FileIO | None = io.FileIO(self.path, "a+")
             self._begin()
@@ -44,7 +46,7 @@ class Kept:
         plain = self._lines.get(_key(function, task), MISSING)
         try:
             return plain if plain is MISSING else from_plain(plain)
-        except (ValueError, TypeError, KeyError, AttributeError):  # not written by us
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # not written by us
             return MISSING
 
     def add(self, function: Callable[..., Any], task: object, result: object) -> None:
