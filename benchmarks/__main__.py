@@ -23,6 +23,7 @@ NAMES = (
     "speed.commands",
     "speed.simulator",
     "speed.plan",
+    "speed.executors",
     "speed.client",
 )
 
