@@ -53,6 +53,28 @@ def test_a_newcomer_needs_its_whole_output_beside_the_expected_part_of_the_other
         assert serials(planned(batcher).admitted) == admitted
 
 
+def test_whole_outputs_of_the_same_batch_are_held_back_beside_the_expected_ones() -> None:
+    """As above 62.7 tokens are left; 10 in and 10 out leave 42.7: then 20 in and 22 out get in, and 23 out do not."""
+    for output, admitted in ((22, [1, 2]), (23, [1])):
+        batcher = filled(replace(SYNC, chunked_prefill_size=64), (10, 40), blocks=100, block_tokens=1)
+        step(batcher)
+        batcher.add(Sequence(1, 10, 10), 0.0)
+        batcher.add(Sequence(2, 20, output), 0.0)
+
+        assert serials(planned(batcher).admitted) == admitted
+
+
+def test_the_page_that_a_decoding_one_takes_beside_is_held_back_whole() -> None:
+    """Mixed, pages of 16, ten of them: one is full, its next token takes another, so of 144 tokens 128 are left."""
+    policy = replace(SYNC, chunked_prefill_size=80, enable_mixed_chunk=True, schedule_conservativeness=0.0)
+    for output, admitted in ((63, [1]), (64, [])):
+        batcher = filled(policy, (16, 17), blocks=10)
+        step(batcher)
+        batcher.add(Sequence(1, 64, output), 0.0)
+
+        assert serials(planned(batcher).admitted) == admitted
+
+
 def test_the_ratio_falls_with_each_decode_step_to_its_floor() -> None:
     """From 0.7 by (0.7 - 0.098) / 600 a step, to 0.098 after 600; conservativeness scales it, up to 1."""
     ratio = NewTokenRatio(1.0)

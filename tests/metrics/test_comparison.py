@@ -39,7 +39,7 @@ def of(value: float, half: float) -> RunSummary:
 def test_verdicts_on_latencies(a: tuple[float, float], b: tuple[float, float], verdict: str) -> None:
     """More latency beyond doubt is worse, less is better, within 2% is the same, within noise is unclear."""
     found = row(compare(of(*a), of(*b)), "ttft_p95")
-    assert found.verdict == verdict
+    assert (found.metric, found.a, found.b, found.verdict) == ("ttft_p95", a[0], b[0], verdict)
     assert found.ratio == pytest.approx(b[0] / a[0])
 
 
