@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -70,6 +71,7 @@ class Run:
         mutants = {each.path: [Picked(room, each, mutant) for mutant in each.mutants] for each in files if each.mutants}
         self.total[room] = sum(map(len, mutants.values()))
         wanted = [each for each in drawn(mutants, self._asked.size, self._asked.seed) if self._wanted(each)]
+        Random(self._asked.seed).shuffle(wanted)  # so that a run cut short is a sample too
         self.picked += wanted
 
     def _wanted(self, each: Picked) -> bool:
