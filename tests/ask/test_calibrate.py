@@ -11,7 +11,7 @@ from tests.calibrate.served import POLICY, TRUTH, WHERE, closed_run
 
 from servewise.answer import Answer
 from servewise.ask.calibrate import calibrate
-from servewise.ask.run import keep_run
+from servewise.ask.run import KeptRun
 from servewise.ask.simulate import simulate
 from servewise.ask.steptime import steptime
 from servewise.conditions import Conditions
@@ -30,15 +30,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for streams, count in ((1, 12), (16, 60)):
         run = closed_run(streams, count, streams, noise=0.02)
-        keep_run(
-            folder / f"streams-{streams}",
-            run,
-            CONDITIONS,
-            policy=POLICY.name,
-            rate_per_s=streams,
-            seed=1,
-            command="test",
-        )
+        place = folder / f"streams-{streams}"
+        with KeptRun(place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, command="test") as kept:
+            kept.finish(run)
     return folder
 
 

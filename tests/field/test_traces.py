@@ -31,7 +31,8 @@ def test_lengths_are_those_of_the_source(
     """Number of requests, mean, p50, p90, p99 and maximum of prompts and outputs must be the source's."""
     trace = bundled(name)
     assert len(trace) == requests
-    for values, figures in ((trace.recorded.prompt_tokens, prompts), (trace.recorded.output_tokens, outputs)):
+    for column, figures in ((trace.recorded.prompt_tokens, prompts), (trace.recorded.output_tokens, outputs)):
+        values = np.asarray(column)
         assert values.mean() == pytest.approx(figures[0], rel=2e-3)
         found = np.quantile(values, [0.5, 0.9, 0.99, 1.0], method="inverted_cdf")
         assert found == pytest.approx(figures[1:], rel=1e-3)
