@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 MODEL = "smollm2-135m-instruct"
-SLOTS, QUEUED, BLOCKS = 8, 4, 64  # 1,024 tokens of KV: eight sequences do not always fit, so some are preempted
+SLOTS, QUEUED, BLOCKS = 8, 4, 64  # 1,024 tokens of KV
 LIMITS = {
     "--slots": SLOTS,
     "--max-queued": QUEUED,
