@@ -86,6 +86,7 @@ def test_records_come_back_as_their_types() -> None:
         {"named": ["servewise.metrics.saturation:Balance", []]},
         {"enum": ["servewise.modelspec.spec:AttentionKind", "__class__"]},
         {"enum": ["subprocess:Popen", "x"]},
+        {"enum": ["servewise.atomic:os", "x"]},
         {"numpy": ["|O", [1], "AAAAAAAAAAA="]},
         {"pickle": "gASVIAAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjAdlY2hvIGhplIWUUpQu"},
         {"tuple": [], "list": []},
