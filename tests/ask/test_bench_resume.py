@@ -285,6 +285,18 @@ def test_an_edited_option_is_refused_by_name(server: RunningMock, tmp_path: Path
         resume(tmp_path / "x")
 
 
+@pytest.mark.parametrize("key", ["result", "conditions"])
+def test_an_edited_answer_is_made_again(server: RunningMock, tmp_path: Path, key: str) -> None:
+    """An answer that is not as it was written is not given: it is made again of the rows."""
+    before = measured(server, tmp_path / "x")
+    assert before is not None
+    changed(tmp_path / "x" / "bench.json", **{key: {}})
+    again = resume(tmp_path / "x")
+
+    assert again.answer.result["rows"] == before.answer.result["rows"]
+    assert resume(tmp_path / "x").answer.to_json() == json.loads((tmp_path / "x" / "bench.json").read_text())
+
+
 def test_edited_gaps_are_refused(server: RunningMock, tmp_path: Path) -> None:
     """The gaps before are numbers of seconds, or the folder does not say what was measured."""
     measured(server, tmp_path / "x", runs=1)

@@ -7,6 +7,7 @@ the gap and after it are no two halves of one run. The rows of its first part st
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import time
@@ -34,6 +35,7 @@ from servewise.records.run_directory import HEADER, PARTIAL, REQUESTS, condition
 from servewise.units import format_seconds
 
 ANSWER = "bench.json"
+SUM = "answer_sha256"  # of that file, in what was asked
 RUN_FILES = (HEADER, PARTIAL, REQUESTS, CLIENT)
 
 
@@ -123,13 +125,15 @@ class Keeping:
     def end(self, answer: Answer, ended: str) -> None:
         """Keep the answer beside the runs."""
         assert self._begun is not None, "the folder was claimed"
+        data = (answer.dumps() + "\n").encode()
         try:
-            replace_whole(self.folder / ANSWER, (answer.dumps() + "\n").encode())
+            replace_whole(self.folder / ANSWER, data)
         except OSError as error:
             what = f"the answer cannot be written ({error.strerror or error})"
             raise InputError(what, where=str(self.folder), hint="the runs in it are whole") from error
         if ended == "whole":
-            self._begun.end(self.folder)
+            asked = dict(self._begun.asked) | {SUM: hashlib.sha256(data).hexdigest()}
+            replace(self._begun, asked=asked).end(self.folder)
 
     @property
     def _repeated(self) -> bool:
@@ -180,12 +184,15 @@ class Keeping:
 
 
 def answered(folder: Path, begun: Begun) -> Answer | None:
-    """The answer that was kept with a measurement that is whole."""
+    """The answer that was kept with a measurement that is whole; None where it is not as it was written."""
     path = folder / ANSWER
     if not begun.whole or not path.is_file():
         return None
     try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != begun.asked.get(SUM):
+            return None
+        found: dict[str, Any] = json.loads(data)
         caveats = tuple(Caveat(each["code"], each["message"], each["cure"]) for each in found["caveats"])
         return Answer("bench", conditions_from(found["conditions"], str(path)), found["result"], caveats)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, InputError):
