@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from servewise.executing.content import content_of
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
 from servewise.plan.candidates import Space, candidates
+from servewise.scratch import Scratch
 
 
 class Memory:
@@ -31,6 +34,17 @@ def test_every_difference_counts() -> None:
     values += [Memory(1.0), Memory(2.0), [Memory(1.0), 2], [Memory(1.0), 3], [[Memory(1.0)], 2]]
 
     assert len({content_of(each) for each in values}) == len(values)
+
+
+def test_columns_on_disk_count_by_their_numbers() -> None:
+    """Two files of the same numbers are the same content, wherever they lie; a changed number makes another."""
+    with Scratch() as one, Scratch() as two:
+        columns = one.column(), two.column(), two.column()
+        for column, values in zip(columns, ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]), strict=True):
+            column.append(np.array(values))
+        first, same, other = (content_of([Memory(1.0), (column,)]) for column in columns)
+
+    assert first == same != other
 
 
 def test_a_plan_of_another_chip_is_another() -> None:

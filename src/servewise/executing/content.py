@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import hashlib
 import io
@@ -9,12 +10,14 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+from servewise.scratch import Column
+
 
 def content_of(value: object) -> str:
     """SHA-256 of what ``value`` holds, whichever objects hold it.
 
     Written as a pickle, of which nothing is ever read, without notes on which objects are the same ones; but with them
-    where an object holds itself, as estimators with a memory do.
+    where an object holds itself, as estimators with a memory do. Columns on disk count by their numbers, not their path.
     """
     hashed = _Hash()
     _write(hashed, value)
@@ -40,6 +43,7 @@ def _write(hashed: _Hash, value: Any) -> None:
 def _pickled(hashed: _Hash, value: Any, *, fast: bool) -> None:
     pickler = pickle.Pickler(hashed, protocol=5)
     pickler.fast = fast
+    pickler.dispatch_table = {**copyreg.dispatch_table, Column: lambda column: (str, (column.digest(),))}
     pickler.dump(value)
 
 
