@@ -57,6 +57,7 @@ def fuzzed(served: Served, short: Served) -> Iterator[Running]:
         assert engine.pool.free == engine.pool.blocks
 
 
+@pytest.mark.slow
 def test_the_document_is_one(fuzzed: Running) -> None:
     """What /openapi.json gives is an OpenAPI 3.1 document, and holds every route that answers."""
     document = json.loads(get(fuzzed, "/openapi.json")[1])
