@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +37,33 @@ def test_every_difference_counts() -> None:
     values += [Memory(1.0), Memory(2.0), [Memory(1.0), 2], [Memory(1.0), 3], [[Memory(1.0)], 2]]
 
     assert len({content_of(each) for each in values}) == len(values)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What has a set among its fields."""
+
+    names: frozenset[str]
+    size: int = 1
+
+
+def test_many_sets_are_no_deeper_than_one() -> None:
+    """A hundred values with sets in them have a number, which does not hang on the order that a process gives sets."""
+    command = (
+        "from tests.executing.test_content import Parts\nfrom servewise.executing.content import content_of\n"
+        "print(content_of([Parts(frozenset({'a', 'b', str(i), 'd'})) for i in range(100)]))"
+    )
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", command], env=environment, capture_output=True, text=True, check=True
+        )
+
+    assert len(found) == 1
+    assert content_of([Parts(frozenset("ab"))]) != content_of([Parts(frozenset("ac"))])
+    assert content_of([Parts(frozenset("ab"), 1)]) != content_of([Parts(frozenset("ab"), 2)])
+    assert content_of([[frozenset({i})] for i in range(60)]) != content_of([[frozenset({i})] for i in range(61)])
 
 
 def test_columns_on_disk_count_by_their_numbers() -> None:
