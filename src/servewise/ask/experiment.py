@@ -80,7 +80,7 @@ def run(
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
-    folders = [] if experiment.run_dir is None else [_folder(experiment, *row) for row in rows]
+    folders = kept_folders(experiment, rates)
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
@@ -103,6 +103,12 @@ def run(
     if talks:
         return whole, [seen_knee({rate: whole[which, rate] for rate in rates}) for which in policies]
     return whole, [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies]
+
+
+def kept_folders(experiment: Experiment, rates: Sequence[float]) -> list[Path]:
+    """Where the rows' runs are kept; none: nowhere."""
+    rows = [(which, rate) for which in range(len(experiment.clocks)) for rate in rates]
+    return [] if experiment.run_dir is None else [_folder(experiment, *row) for row in rows]
 
 
 def leaves_files(run_dir: Path | None) -> Callable[[Task], bool]:

@@ -14,7 +14,7 @@ from servewise.ask.deploying import Options, deploy, hardware_of
 from servewise.ask.experiment import replicates_of
 from servewise.ask.fleet_caveats import fleet_caveats
 from servewise.ask.fleet_conditions import fleet_conditions
-from servewise.ask.fleet_experiment import FleetRow, Progress, run
+from servewise.ask.fleet_experiment import FleetRow, Progress, kept_folders, run
 from servewise.ask.fleet_layout import DRAWING, Behaviour, Layout, router_named
 from servewise.ask.fleet_options import (
     MOST_REPLICAS,
@@ -45,6 +45,7 @@ from servewise.errors import InputError
 from servewise.executing.executor import Executor, executor_named
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
+from servewise.records.noted import note_caveats
 from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.outage import RULES, Outage
 from servewise.steptime.link import LinkTime
@@ -149,12 +150,9 @@ def fleet(
         several=len(layouts) * len(rates) > 1,
     )
     rows = run(experiment, rates, where, progress)
-    return Answer(
-        command="fleet",
-        conditions=experiment.conditions,
-        result=_result(layouts, rates, rows, pools, objective),
-        caveats=unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0])),
-    )
+    caveats = unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0]))
+    note_caveats(kept_folders(experiment, rates), caveats)
+    return Answer("fleet", experiment.conditions, _result(layouts, rates, rows, pools, objective), caveats)
 
 
 def _belongs(*, apart: object, fail: object, **given: object) -> None:

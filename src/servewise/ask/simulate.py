@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
-from servewise.ask.experiment import Experiment, Progress, Row, replicates_of, run
+from servewise.ask.experiment import Experiment, Progress, Row, kept_folders, replicates_of, run
 from servewise.ask.moment import window_of, writable, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
@@ -57,6 +57,7 @@ from servewise.plan.bracket import bracket
 from servewise.plan.clock import clock_for
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
+from servewise.records.noted import note_caveats
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ranges import under_way_caveats
@@ -182,24 +183,26 @@ def simulate(
         source, _ = source_of(load, rates[0], seed, longest_context(deployment))
         of = {"policy": policies[0].name, "rate_per_s": rates[0], "seed": seed}
         shown = {"moment": write_moment(servers[0], source, seen, seen_file, of)}
+    caveats = unique(
+        clock.caveats
+        + (() if drafting is None else drafting.caveats)
+        + caveats_of(load)
+        + _given_pool(deployment, kv_blocks)
+        + _staged(deployment)
+        + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
+        + refused_caveats(door.refused, door.came, door.longest)
+        + outgrown_caveats(load, seed)
+        + _unstable(policies, rates, knees)
+        + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
+    )
+    note_caveats(kept_folders(experiment, rates), caveats)
     return Answer(
         command="simulate",
         conditions=experiment.conditions,
         result=_result(policies, rates, rows, knees, objective, unit_step=unit_step)
         | {"kv_blocks": servers[0].blocks, "block_tokens": servers[0].block_tokens}
         | shown,
-        caveats=unique(
-            clock.caveats
-            + (() if drafting is None else drafting.caveats)
-            + caveats_of(load)
-            + _given_pool(deployment, kv_blocks)
-            + _staged(deployment)
-            + _traced(load, seeded=seeded, drawn=len(clocks[0]) > 1)
-            + refused_caveats(door.refused, door.came, door.longest)
-            + outgrown_caveats(load, seed)
-            + _unstable(policies, rates, knees)
-            + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
-        ),
+        caveats=caveats,
     )
 
 

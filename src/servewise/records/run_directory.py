@@ -68,7 +68,7 @@ def write_run(directory: Path, run: RunRecord) -> None:
 
 def read_run(directory: Path) -> RunRecord:
     """The run in ``directory``; InputError for one that is missing, damaged, or of another schema."""
-    header = _read_header(directory / HEADER)
+    header = read_header(directory / HEADER)
     files = _table(header, "files", str(directory / HEADER))
     requests, partial = _requests(directory, header, files)
     known = STEPS in files
@@ -79,7 +79,7 @@ def read_run(directory: Path) -> RunRecord:
 
 def read_about(directory: Path) -> tuple[RunRecord, Mapping[str, Any] | None]:
     """The run in ``directory`` without its rows, and what is said of the files that hold them; None: it is partial."""
-    header = _read_header(directory / HEADER)
+    header = read_header(directory / HEADER)
     files = _table(header, "files", str(directory / HEADER))
     return _record(directory, header), None if "partial" in header else files
 
@@ -102,7 +102,7 @@ def _record(directory: Path, header: Mapping[str, Any]) -> RunRecord:
 
 def read_beside(directory: Path, name: str) -> bytes:
     """The file ``name`` that was kept with the run; InputError where it is not there, or not what was written."""
-    header = _read_header(directory / HEADER)
+    header = read_header(directory / HEADER)
     return _verified(directory / name, _table(header, "files", str(directory / HEADER)))
 
 
@@ -166,7 +166,8 @@ def header_of(run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> dict[str
     }
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """The header at ``path`` as it stands; InputError for one that is missing, too large, no JSON, or another's."""
     hint = "a run directory holds run.json and requests.parquet"
     try:
         if path.stat().st_size > MAX_HEADER_BYTES:

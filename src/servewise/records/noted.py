@@ -1,0 +1,30 @@
+"""What an answer says of the runs that it kept: its caveats, added to the header of each that is whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from servewise.atomic import replace_whole
+from servewise.caveats import Caveat
+from servewise.errors import InputError
+from servewise.records.run_directory import HEADER, read_header
+
+
+def note_caveats(directories: Iterable[Path], caveats: Sequence[Caveat]) -> None:
+    """Add ``caveats`` to the runs in ``directories``, each once; a run that is not whole is left as it is.
+
+    An answer's caveats are known after its runs (whether a queue settled, how far a load lies outside of what was
+    measured); who opens the run alone must read them too. Raises InputError where a header cannot be written.
+    """
+    for directory in directories:
+        header = read_header(directory / HEADER)
+        new = [each.to_json() for each in caveats if each.to_json() not in header["caveats"]]
+        if "partial" in header or not new:
+            continue
+        text = json.dumps(header | {"caveats": new + header["caveats"]}, indent=2, ensure_ascii=False) + "\n"
+        try:
+            replace_whole(directory / HEADER, text.encode())
+        except OSError as error:
+            raise InputError(f"cannot be written ({error.strerror or error})", where=str(directory)) from error
