@@ -143,6 +143,5 @@ _KINDS: Mapping[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = 
     "array": (array, lambda value: [value.typecode, _text(value.tobytes())], _array),
     "numpy": (np.ndarray, _plain_numpy, _numpy),
     "bytes": (bytes, _text, base64.b64decode),
-    "frozenset": (frozenset, lambda value: list(map(to_plain, value)), lambda plain: frozenset(map(from_plain, plain))),
     "set": (set, lambda value: list(map(to_plain, value)), lambda plain: set(map(from_plain, plain))),
 }
