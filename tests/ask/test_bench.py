@@ -213,6 +213,7 @@ def test_a_server_that_dies_in_mid_run_leaves_what_had_ended(tmp_path: Path, mon
     assert found.ended == "server"
     assert "gone" in found.reason
     assert "partial-run" in codes(found)
+    assert "bench --resume" in next(each.cure for each in found.answer.caveats if each.code == "partial-run")
     assert 10 <= row(found)["completed"] <= 30
     back = read_run(tmp_path / "d")
     assert [each.code for each in back.caveats] == ["partial-run"]

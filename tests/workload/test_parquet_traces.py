@@ -26,6 +26,15 @@ def written(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
     return path
 
 
+def test_a_file_that_was_cut_off_is_said_to_be_damaged(tmp_path: Path) -> None:
+    """A Parquet file without its end is refused as such, not as a text in some other encoding."""
+    path = written(tmp_path / "t.parquet", {"arrived_at": [0.0, 1.0], "num_prefill_tokens": [5, 6]})
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(InputError, match="Parquet"):
+        load_trace(path)
+
+
 def _requests(trace: Trace) -> list[tuple[Any, ...]]:
     return [tuple(each) for each in trace.requests(0)]
 

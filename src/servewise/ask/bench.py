@@ -272,7 +272,7 @@ class _Bench:
     def _answer(self, knee: Knee | None) -> Answer:
         groups = [_that_count(self.campaign.of(each)) for each in self.campaign.conditions()]
         rows = [measured_row(runs, self.wanted.load, self.options.seed) for runs in groups]
-        ended = () if self.campaign.ended == "whole" else (early_end(self.campaign.reason),)
+        ended = () if self.campaign.ended == "whole" else (early_end(self.campaign.reason, self.wanted.run_dir),)
         resumed = () if self.keeping is None else self.keeping.caveats()
         return Answer(
             command="bench",

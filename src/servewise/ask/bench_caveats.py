@@ -19,6 +19,7 @@ FEWEST = 20  # completed requests in a window below which there is no interval
 COLD, WARM = 0.1, 0.5  # share of prompt tokens cached: at most where cold was meant, at least where warm was
 BLURRED = 0.1  # of the finest time that is measured: bounds of clocks above it show
 SHORT_ANSWERS = UNCOUNTED = 0.01
+WIDE = 0.5  # of a mean: half of the interval of its repeats
 
 
 def run_caveats(asked: Asked, groups: Sequence[Sequence[Measured]]) -> tuple[Caveat, ...]:
@@ -138,3 +139,8 @@ def _repeats(asked: Asked, runs: Sequence[Measured]) -> Iterator[Caveat]:
         widths = ", ".join(f"{name} +/- {width:.1%}" for name, width in half_widths(summaries).items())
         message = f"the intervals did not come within {within:.1%} in {len(runs)} repeats: {widths}"
         yield Caveat("interval-not-reached", message, "longer runs, or a quieter server")
+    wide = {name: width for name, width in half_widths(summaries).items() if width > WIDE} if len(runs) > 1 else {}
+    if within is None and wide:
+        widths = ", ".join(f"{name} +/- {width:.0%}" for name, width in wide.items())
+        message = f"{len(runs)} repeats leave a 95% interval so wide that their mean says little: {widths}"
+        yield Caveat("repeats-differ", message, "three repeats or more (two: 12.7 standard errors), a quieter host")

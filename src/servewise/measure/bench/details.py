@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from servewise.caveats import Caveat
@@ -12,9 +14,12 @@ from servewise.measure.bench.window import Window
 from servewise.measure.sending import Sending
 
 
-def early_end(reason: str) -> Caveat:
-    """The caveat of a run that ended before its time, kept with what had ended by then."""
-    return Caveat("partial-run", f"the run ended before its time ({reason})", "measure it again for the whole run")
+def early_end(reason: str, folder: Path | None = None) -> Caveat:
+    """The caveat of a run that ended before its time; ``folder`` holds a measurement that can go on."""
+    cure = "measure it again for the whole run"
+    if folder is not None:
+        cure = f"go on with it: servewise bench --resume {shlex.quote(str(folder))}"
+    return Caveat("partial-run", f"the run ended before its time ({reason})", cure)
 
 
 def load_details(condition: Condition, repeat: int) -> dict[str, Any]:
