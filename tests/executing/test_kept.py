@@ -62,7 +62,7 @@ def test_another_question_finds_nothing(marks: Path, tmp_path: Path, monkeypatch
             with_kept.close()
 
     keeping = Kept(tmp_path, 3)
-    keeping.add(counted, 1, "done")
+    keeping.add(counted, 1, 1)
     keeping.close()
 
     assert found(3, counted, 1)
@@ -157,6 +157,17 @@ def test_a_result_of_no_known_form_is_done_again(tmp_path: Path, plain: str) -> 
 
     again = Kept(tmp_path, "shared")
     assert again.find(counted, 1) is MISSING
+    again.close()
+
+
+def test_a_result_of_another_type_is_done_again(marks: Path, tmp_path: Path) -> None:
+    """A line that is whole and well formed, but holds text where the task gives a number, is not believed."""
+    keeping = Kept(tmp_path, marks)
+    keeping.add(counted, 3, "nine")
+    keeping.close()
+
+    again = Kept(tmp_path, marks)
+    assert again.find(counted, 3) is MISSING
     again.close()
 
 

@@ -7,7 +7,8 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_origin, get_type_hints
 
 from servewise.errors import InputError
 from servewise.executing.build import this_build
@@ -45,7 +46,8 @@ class Kept:
         """What ``function`` made of ``task``, or ``MISSING``."""
         plain = self._lines.get(_key(function, task), MISSING)
         try:
-            return plain if plain is MISSING else from_plain(plain)
+            found = plain if plain is MISSING else from_plain(plain)
+            return found if found is MISSING or isinstance(found, _kind_of(function)) else MISSING
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # not written by us
             return MISSING
 
@@ -88,6 +90,16 @@ class Kept:
         line = json.dumps(head | {"check": _check(text), "result": text}, separators=(",", ":")).encode() + b"\n"
         if self._file.write(line) != len(line):
             raise OSError(28, "No space left on device")
+
+
+def _kind_of(function: Callable[..., Any]) -> type:
+    """What ``function`` says that it returns, as far as a value can be held against it."""
+    try:
+        said: Any = get_type_hints(function).get("return", object)
+    except (NameError, TypeError):  # names that are imported for type checkers alone
+        return object
+    kind = get_origin(said) or said
+    return kind if isinstance(kind, type) and kind is not UnionType else object
 
 
 def _key(function: Callable[..., Any], task: object) -> str:
