@@ -42,10 +42,10 @@ class Artefacts:
         return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (self.sdist, self.wheel)}
 
 
-def export(folder: Path, commit: str = "HEAD", root: Path = ROOT) -> Path:
-    """Lay the files of ``commit``, and nothing else, into ``folder``."""
-    folder.mkdir(parents=True)
-    with _archive(commit, root) as files:
+def export(folder: Path, commit: str = "HEAD", root: Path = ROOT, *paths: str) -> Path:
+    """Lay the files of ``commit`` (below ``paths``, if given), and nothing else, into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _archive(commit, root, *paths) as files:
         files.extractall(folder, filter="data")
     return folder
 

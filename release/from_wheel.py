@@ -24,10 +24,10 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from release.artefacts import built
+from release.artefacts import built, export
 from release.interpreters import interpreter, version_of
 from release.pins import pins
-from release.tree import ROOT, requirements, supported
+from release.tree import ROOT, git, requirements, supported
 
 #: The rooms whose tests need nothing that the tests' own tools do not bring.
 ROOMS = (
@@ -177,11 +177,10 @@ def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None
             raise Failed(f"{page.name} is no page")
 
 
-def rooms_pass(here: Place, paths: Sequence[str], workers: str) -> str:
-    """Run those of the tests, copied out of the tree, and say pytest's last line."""
+def rooms_pass(here: Place, paths: Sequence[str], workers: str, commit: str = "HEAD") -> str:
+    """Run those of the tests, as ``commit`` has them, and say pytest's last line."""
     if not (here.folder / "tests").exists():
-        for each in ("tests", "benchmarks"):  # benchmarks holds what tests compare with
-            shutil.copytree(ROOT / each, here.folder / each, ignore=shutil.ignore_patterns("__pycache__"))
+        export(here.folder, commit, ROOT, "tests", "benchmarks")  # benchmarks holds what tests compare with
         (here.folder / "pytest.ini").write_text(PYTEST.format(warnings=here.warnings))
     left = [f"--deselect=tests/{OF_THE_TREE}"]
     left += [f"--ignore=tests/{each}" for each in BEYOND if each not in paths]
@@ -197,11 +196,11 @@ def proof(python: Path, wheel: Path, folder: Path, wanted: argparse.Namespace) -
     yield f"{len(COMMANDS)} commands" + ("" if wanted.lowest else " without a warning")
     if wanted.rooms:
         here.equip(wanted.lowest)
-        yield f"core's tests: {rooms_pass(here, wanted.rooms, wanted.workers)}"
+        yield f"core's tests: {rooms_pass(here, wanted.rooms, wanted.workers, wanted.commit)}"
     for extra in wanted.extras:
         here.install((extra,), wanted.lowest)
         here.equip(wanted.lowest)
-        yield f"extra {extra}: {rooms_pass(here, OF_EXTRA[extra], wanted.workers)}"
+        yield f"extra {extra}: {rooms_pass(here, OF_EXTRA[extra], wanted.workers, wanted.commit)}"
 
 
 def each_python(wheel: Path, scratch: Path, wanted: argparse.Namespace) -> Iterator[tuple[bool, str]]:
@@ -231,14 +230,16 @@ def asked(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--extras", type=_words, default=[], help=f"of {', '.join(OF_EXTRA)}")
     parser.add_argument("--lowest", action="store_true", help="the lowest versions that pyproject.toml allows")
     parser.add_argument("--workers", default="auto", help="pytest's processes")
-    return parser.parse_args(arguments)
+    wanted = parser.parse_args(arguments)
+    wanted.commit = git("rev-parse", "HEAD")  # someone may commit meanwhile
+    return wanted
 
 
 def main() -> int:
     """Print a line for each Python; fail where one fails or is missing."""
     wanted = asked()
     with tempfile.TemporaryDirectory() as scratch:
-        wheel = wanted.wheel or built(Path(scratch) / "built").wheel
+        wheel = wanted.wheel or built(Path(scratch) / "built", wanted.commit).wheel
         passed = True
         for well, line in each_python(wheel.resolve(), Path(scratch), wanted):
             print(line, flush=True)

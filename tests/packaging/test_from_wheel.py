@@ -13,9 +13,10 @@ from release.artefacts import built
 from release.closure import closure
 from release.from_wheel import COMMANDS, SIZE, Failed, Place, asked, each_python, first_day, place, rooms_pass
 from release.interpreters import interpreter, version_of
-from release.tree import requirements, supported
+from release.tree import git, requirements, supported
 
 pytestmark = pytest.mark.slow
+COMMIT = git("rev-parse", "HEAD")  # someone may commit while the tests run
 HERE = f"3.{sys.version_info.minor}"
 FEW = (COMMANDS[0], (*SIZE, "--json"), (*SIZE, "--output", "size.html"))
 
@@ -35,7 +36,7 @@ words: str = GIB
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """HEAD's wheel; the tree that it was built from is gone."""
     folder = tmp_path_factory.mktemp("wheel")
-    made = built(folder)
+    made = built(folder, COMMIT)
     assert not (folder / "tree").exists()
     yield made.wheel
     shutil.rmtree(folder)
@@ -88,7 +89,7 @@ def test_its_own_tests_pass_from_the_wheel(core: Place) -> None:
     """Tests of a room, copied out of the tree, pass against the installed package."""
     core.equip(lowest=False)
 
-    assert "passed" in rooms_pass(core, ("pricing",), "1")
+    assert "passed" in rooms_pass(core, ("pricing",), "1", COMMIT)
 
 
 @pytest.mark.parametrize("python", [each for each in supported() if each != HERE])
