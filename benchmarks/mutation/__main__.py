@@ -113,7 +113,7 @@ class Run:
         files = {path: score(end for each, end in ends if each.file.path == path) for path in self._paths(room)}
         return {
             "mutants": self.total[room],
-            "seed": None if self._asked.full else self._asked.seed,
+            "command": f"python -m benchmarks.mutation --room {room} {self._asked.extent}",
             "seconds": round(time.monotonic() - self._begun),
             "invalid": sum(end == INVALID for _, end in ends),
             **score(end for _, end in ends),
@@ -144,6 +144,7 @@ def main() -> int:
     if asked.out:
         Path(asked.out).write_text(json.dumps(rooms, indent=1))
     if asked.record:
+        sys.argv[1:] = ["--record"]  # each room tells its own command
         save("mutation", {"bar": BAR, "tests": list(TESTS), "rooms": _recorded() | rooms})
     return int(any(row["score"] is None or row["score"] < BAR for row in rooms.values()))
 
@@ -171,6 +172,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--record", action="store_true", help="write results/mutation.json")
     asked = parser.parse_args()
     asked.rooms = asked.rooms or list(ROOMS)
+    asked.extent = "--full" if asked.full else f"--sample {asked.sample} --seed {asked.seed}"
     asked.size = None if asked.full or asked.again else asked.sample
     asked.only = _survivors(Path(asked.again)) if asked.again else None
     return asked

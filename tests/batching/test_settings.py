@@ -10,6 +10,7 @@ import pytest
 
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Continuous, Dynamic, LlamaCpp, Policy, Sglang, Static, TrtLlm, Vllm
+from servewise.batching.sequence import Sequence
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.batching.speculative.draft_length import FixedLength, UntilBatch
 from servewise.batching.speculative.policy import Groupable, Speculative
@@ -213,3 +214,22 @@ def test_slots_and_cache_are_those_of_the_settings(policy: Policy, slots: int, c
 def test_decisions_lag_a_step_where_the_engine_overlaps(policy: Policy, ahead: bool) -> None:
     """Async scheduling of vLLM, the overlap schedulers of SGLang and TensorRT-LLM."""
     assert bool(getattr(policy.batcher(BlockPool(10, 16)), "decides_ahead", False)) is ahead
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Static(1), Dynamic(1, 0.0), Continuous(2), Continuous(2, chunked_prefill=False), VLLM, SGLANG, TRTLLM, LLAMACPP],
+    ids=lambda policy: policy.name,
+)
+def test_the_models_window_bounds_what_is_read(policy: Policy) -> None:
+    """A window of 20 and 18 tokens of prompt: 19 and 20 are read inside it, then 20 for ever."""
+    batcher = policy.batcher(BlockPool(None, 16), 20)
+    batcher.add(Sequence(0, 18, 6), 0.0)
+    batcher.close()
+    reads = []
+    while (batch := batcher.plan(0.0)) is not None:
+        if batch.decodes:
+            reads.append((batch.context_tokens, batch.windowed_tokens, batch.windowed_growth))
+        batcher.commit(batch, 1)
+
+    assert reads == [(19, 19, 1), (20, 20, 1), (21, 20, 0), (22, 20, 0), (23, 20, 0)]

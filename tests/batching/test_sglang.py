@@ -25,6 +25,13 @@ def test_prefill_batches_go_ahead_of_decode_and_one_long_prompt_is_cut() -> None
     assert steps(batcher, 4) == [(0, [(0, 8), (1, 12)]), (0, [(1, 18), (2, 2)]), (0, [(2, 3)]), (3, [])]
 
 
+def test_a_long_prompt_takes_a_chunk_at_a_time() -> None:
+    """50 tokens in chunks of 20: 20, 20, 10, and 10 of the next prompt with the last."""
+    batcher = filled(SYNC, (50, 9), (30, 9), block_tokens=1)
+
+    assert steps(batcher, 3) == [(0, [(0, 20)]), (0, [(0, 20)]), (0, [(0, 10), (1, 10)])]
+
+
 def test_mixed_chunks_decode_beside_and_take_of_the_chunk() -> None:
     """The same with mixed chunks: the running one takes 1 of 20, so 18 and 1; then 2 decode beside the last 4."""
     batcher = filled(replace(SYNC, enable_mixed_chunk=True), (8, 9), (30, 9), (5, 9), block_tokens=1)

@@ -8,7 +8,7 @@ import pytest
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Continuous, LlamaCpp, Sglang, TrtLlm
+from servewise.batching.policies import Continuous, LlamaCpp, Sglang, TrtLlm, Vllm
 from servewise.batching.sequence import Sequence
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.batching.speculative.draft_length import FixedLength, UntilBatch
@@ -69,6 +69,19 @@ def test_it_shares_the_step_with_prompt_chunks() -> None:
     batch = planned(batcher)
 
     assert (batch.decodes, [chunk.new_tokens for chunk in batch.chunks]) == (1, [19])
+
+
+def test_all_that_move_in_before_a_step_are_counted() -> None:
+    """40 and 30 tokens, or 4 and 3: 70 move, or 7; of 10 tokens a step each row takes one, so a prompt of 8 fits."""
+    for chunked, lengths in ((True, (40, 30)), (False, (4, 3))):
+        batcher = Vllm(4, 10, enable_chunked_prefill=chunked, async_scheduling=False).batcher(BlockPool(None, 16))
+        for serial, length in enumerate(lengths):
+            batcher.add(stored(serial, length, 3), 0.0)
+        batcher.add(Sequence(2, 8, 2), 0.0)
+        batch = planned(batcher)
+
+        assert batch.moved_tokens == sum(lengths)
+        assert (batch.decodes, [chunk.new_tokens for chunk in batch.chunks]) == (2, [8])
 
 
 def test_what_the_prefix_cache_has_does_not_move() -> None:
