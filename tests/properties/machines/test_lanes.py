@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.properties.machines.asks import BLOCK, NAMED, Ask, asks
-from tests.properties.machines.drawn_policies import batchwise, comes_and_goes, joining
+from tests.properties.machines.drawn_policies import batchwise, comes_and_goes, joining, speculating
 
 from servewise.batching.batch import Batch
 from servewise.batching.blockpool import BlockPool
@@ -24,7 +24,9 @@ class LanesMachine(RuleBasedStateMachine):
     """Requests come; batches are planned while others fly, up to one a lane, and come back in any order."""
 
     @initialize(
-        policy=joining | joining | batchwise, blocks=st.integers(2, 12) | st.integers(8, 30), lanes=st.integers(1, 4)
+        policy=joining | speculating | batchwise,
+        blocks=st.integers(2, 12) | st.integers(8, 30),
+        lanes=st.integers(1, 4),
     )
     def begin(self, policy: Policy, blocks: int, lanes: int) -> None:
         self.policy = policy

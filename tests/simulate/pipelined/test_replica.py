@@ -6,6 +6,9 @@ import pytest
 from tests.simulate.pipelined.made import Straight, hop, run_of
 
 from servewise.batching.policies import Continuous, Sglang
+from servewise.batching.speculative.acceptance import Acceptance
+from servewise.batching.speculative.draft_length import FixedLength
+from servewise.batching.speculative.policy import Speculative
 from servewise.simulate.arrivals import ClosedArrivals
 from servewise.simulate.timed import TimedSequence
 from servewise.steptime.pipeline import Pipeline
@@ -131,6 +134,18 @@ def test_prompts_that_hold_each_others_blocks_give_way(stages: int) -> None:
     assert replica.batcher.pool.available == 15  # type: ignore[attr-defined]
     for row in range(len(run.requests)):
         assert run.requests.end_s[row] >= run.requests.preempted_s[row] + run.requests.prefill_s[row]
+
+
+@pytest.mark.parametrize("blocks", [12, 15, 21])
+def test_lanes_that_look_drafts_up_give_way_too(blocks: int) -> None:
+    """The same where each step asks a lookup for drafts, which finds some for half of the rows."""
+    requests = [Request(serial, 0.0, 150, 22) for serial in range(12)]
+    policy = Sglang(max_running_requests=12, chunked_prefill_size=32, disable_radix_cache=True)
+    drafting = Speculative(policy, Acceptance((0.6,), 0.5), lambda: FixedLength(2))
+    run, replica = run_of(requests, drafting, equal_stages(4), blocks=blocks)
+
+    assert list(run.requests.status) == [0] * len(requests)
+    assert replica.batcher.pool.available == blocks  # type: ignore[attr-defined]
 
 
 def test_a_server_that_dies_leaves_the_whole_steps() -> None:

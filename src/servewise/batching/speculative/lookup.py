@@ -18,27 +18,28 @@ class Lookup:
     """
 
     def __init__(self, batcher: Batcher) -> None:
-        self._batcher = batcher
+        self.batcher = batcher
+        self.moves_kv = bool(getattr(batcher, "moves_kv", False))
         self.add, self.close, self.wake_s = batcher.add, batcher.close, batcher.wake_s
         self.commit, self.finish = batcher.commit, batcher.finish
 
     @property
     def group(self) -> DecodeGroup:
         """The decoding sequences."""
-        return self._batcher.group
+        return self.batcher.group
 
     @property
     def waiting_count(self) -> int:
         """Sequences that wait."""
-        return self._batcher.waiting_count
+        return self.batcher.waiting_count
 
     def unreleased(self) -> Iterator[Sequence]:
         """Every sequence that waits or runs."""
-        return self._batcher.unreleased()
+        return self.batcher.unreleased()
 
     def plan(self, now_s: float) -> Batch | None:
         """The next step; a row without a match decodes one token, and where none has one it is a plain step."""
-        batch = self._batcher.plan(now_s)
+        batch = self.batcher.plan(now_s)
         if batch is None or not batch.drafted:
             return batch
         group = cast("SpeculativeGroup", self.group)

@@ -9,6 +9,7 @@ from typing import cast
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.filling.batcher import ContinuousBatcher
 from servewise.batching.sequence import Sequence
+from servewise.batching.speculative.lookup import Lookup
 
 
 @dataclass(slots=True, eq=False)
@@ -24,12 +25,16 @@ class Lane:
     @property
     def comes_and_goes(self) -> bool:
         """Whether sequences join at every step; batches that are released whole hold all they will need."""
-        return isinstance(self.batcher, ContinuousBatcher)
+        return isinstance(self._within, ContinuousBatcher)
 
     @property
     def continuous(self) -> ContinuousBatcher:
         """The batcher of a lane that ``comes_and_goes``."""
-        return cast("ContinuousBatcher", self.batcher)
+        return cast("ContinuousBatcher", self._within)
+
+    @property
+    def _within(self) -> Batcher:
+        return self.batcher.batcher if isinstance(self.batcher, Lookup) else self.batcher
 
     def hand_over(self) -> list[Sequence]:
         """Those in their prompts leave, but for those whose last part is in flight."""

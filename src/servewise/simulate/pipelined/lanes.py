@@ -101,6 +101,16 @@ class Lanes:
 
     def plan(self, now_s: float) -> Batch | None:
         """The next batch of the first lane in turn that has one; None: no lane on the ground has work."""
+        batch = self._in_turn(now_s)
+        if batch is not None or self.flying:
+            return batch
+        batch = self._unstuck(now_s)
+        if batch is None and self.waiting_count:  # the last lane in turn may have let go of blocks
+            return self._in_turn(now_s)
+        return batch
+
+    def _in_turn(self, now_s: float) -> Batch | None:
+        """Those that stand first, then each lane on the ground once."""
         for lane in tuple(self._standing):
             if (batch := self._planned(lane, now_s)) is not None:
                 return batch
@@ -109,7 +119,7 @@ class Lanes:
             self._next = (self._next + 1) % len(self._lanes)
             if lane.flying is None and (batch := self._planned(lane, now_s)) is not None:
                 return batch
-        return None if self.flying else self._unstuck(now_s)
+        return None
 
     def _unstuck(self, now_s: float) -> Batch | None:
         """A step of the lane that runs the first to come, for which the other lanes' sequences give way."""
