@@ -113,6 +113,21 @@ def test_the_grace_ends(decoder: Decoder, served: Served) -> None:
     assert engine.pool.free == engine.pool.blocks
 
 
+def test_who_waits_for_a_whole_answer_when_the_grace_ends_may_ask_another(decoder: Decoder, served: Served) -> None:
+    """503 with Retry-After, as for those that come while it stops: nothing is wrong with the request."""
+    engine = engine_for(Slow(decoder, 0.05), served)
+    with serving(engine, served, grace_s=1) as running:
+        reply = send(running, COMPLETIONS, LONG | {"max_tokens": 500})
+        wait_until(lambda: engine.running == 1)
+        running.server.stop()
+        answer = reply.getresponse()
+        said = json.loads(answer.read())
+        reply.close()
+
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert said["error"]["code"] == "stopping"
+
+
 def test_a_second_signal_does_not_wait(decoder: Decoder, served: Served) -> None:
     """The first signal drains, the second ends at once, grace or no grace."""
     engine = engine_for(Slow(decoder, 0.05), served)

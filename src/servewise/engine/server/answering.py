@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from servewise.engine.server.asked import Asked, Served
 from servewise.engine.server.dialect import Dialect
-from servewise.engine.server.driver import Accepted, Driver, Ended, Reply, Token
+from servewise.engine.server.driver import STOPPING, Accepted, Driver, Ended, Reply, Token
 from servewise.engine.server.fault import Fault, fault_of
 from servewise.engine.server.protocol import ABORT
 from servewise.engine.server.token_text import token_text
@@ -124,9 +124,16 @@ async def _tokens(reply: Reply) -> AsyncIterator[Token]:
             case Ended(error=""):
                 left -= 1
             case Ended(error=error):
-                raise Fault(error, status=500, code="generation_failed")
+                raise _failed(error)
             case Accepted():
                 pass
+
+
+def _failed(error: str) -> Fault:
+    """503 where the server stopped amid it, so that a client asks another; else 500."""
+    if error == STOPPING:
+        return Fault(error, status=503, code="stopping", headers={"retry-after": "1", "connection": "close"})
+    return Fault(error, status=500, code="generation_failed")
 
 
 async def _say(send: Send, data: str) -> None:

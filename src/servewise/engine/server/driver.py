@@ -30,6 +30,7 @@ LONGEST_STEP_S = 60.0
 STUCK_S = 600.0  # a step that takes longer does not come back: the slowest, a long prompt on a CPU, takes a minute
 UNREAD_TOKENS = 4096
 TOO_SLOW = "the client reads too slowly: it is too far behind its reply"
+STOPPING = "the server is stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Driver:
         self._thread = threading.Thread(target=self._run, name="servewise-engine", daemon=True)
         self._working = True
         self._failures = 0  # steps that failed in a row
-        self._reason = "the server is stopping"  # why requests are abandoned
+        self._reason = STOPPING  # why requests are abandoned
         self._open: set[Reply] = set()  # submitted and not cancelled (every handler cancels at its end)
         self._broken = ""  # the defect after which the engine is not to be trusted
 
