@@ -63,7 +63,7 @@ def test_an_occupied_run_directory_is_refused_before_it_runs(
     """Minutes of simulation are not thrown away for a folder that was there from the start."""
     monkeypatch.setattr("servewise.ask.experiment._knee", untouched)
     monkeypatch.setattr("servewise.ask.experiment._replicate", untouched)
-    monkeypatch.setattr("servewise.ask.fleet_experiment._replicate", untouched)
+    monkeypatch.setattr("servewise.ask.fleet_experiment.replicate", untouched)
     with pytest.raises(InputError, match="not empty"):
         asked("llama-3.1-8b", "h100-sxm", workload=load, seeds=1, run_dir=tmp_path)  # type: ignore[operator]
 

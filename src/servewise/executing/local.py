@@ -76,9 +76,10 @@ class Processes:
         try:
             for future in as_completed(futures):
                 yield futures[future], heard(future.result())
-        finally:
+        except GeneratorExit:  # no more is wanted; after Ctrl-C the pool's own thread cancels, and must be alone at it
             for future in futures:
                 future.cancel()
+            raise
 
     def _again(self, falls: int, left: int, error: BaseException) -> None:
         self.close(broken_off=True)

@@ -50,6 +50,19 @@ def test_a_row_is_chosen_as_if_alone(each: list[SamplingSettings], seed: int, vo
     assert together == alone
 
 
+@pytest.mark.parametrize("penalty", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("temperature", [1e-5, 1.0, 1e300])
+def test_a_penalty_beyond_all_bounds_still_draws_a_token(penalty: float, temperature: float) -> None:
+    """Whatever number stands in the request, the row has a token: the one that the penalty lifts most is drawn."""
+    logits = torch.tensor([[2.0, 0.0, -1.0, 1.0] * 80])
+    choice = sample(logits, [row(SamplingSettings(temperature=temperature, repetition_penalty=penalty), (0, 1, 2))])[0]
+
+    assert choice is not None
+    assert 0 <= choice.token < 320
+    if penalty < 1 and temperature <= 1:
+        assert choice.token == 0
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_broken_row_fails_alone(bad: float) -> None:
     """NaN or +inf anywhere in a row: None for it, tokens for the others; one that is all -inf fails too."""

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from servewise.engine.sampling_settings import SamplingSettings
 
+MOST = 1e30  # a logit after its penalty: finite in float32 over any temperature, beside which no other counts
+
 
 class History(NamedTuple):
     """The tokens before the one to choose; the first ``prompt_tokens`` of them are the prompt."""
@@ -40,7 +42,8 @@ def _penalise(logits_V: Tensor, settings: SamplingSettings, history: History) ->
         seen = torch.tensor(sorted(set(history.tokens)), device=device)
         old = logits_V[seen]
         factor = settings.repetition_penalty
-        logits_V[seen] = torch.where(old > 0, old / factor, old * factor)
+        new = torch.nan_to_num(torch.where(old > 0, old / factor, old * factor), nan=0.0)  # 0 x infinity
+        logits_V[seen] = torch.where(old.isfinite(), new.clamp(-MOST, MOST), old)
     output = history.tokens[history.prompt_tokens :]
     if output and (settings.frequency_penalty or settings.presence_penalty):
         tokens, counts = torch.unique(torch.tensor(output, device=device), return_counts=True)
