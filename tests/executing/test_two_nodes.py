@@ -21,10 +21,11 @@ from tests.executing.two_nodes import SETTINGS
 pytest.importorskip("ray")
 
 PROGRAM = Path(__file__).with_name("two_nodes.py")
-START_S, PATIENCE_S = 120.0, 300.0
+START_S, PATIENCE_S = 120.0, 120.0
 MODEL = ("llama-2-13b", "--workload", "chat", "--json")
-SIMULATE = ("simulate", *MODEL, "--accelerator", "a100-80gb", "--requests", "300", "--rate", "1,2,3", "--seeds", "12")
+SIMULATE = ("simulate", *MODEL, "--accelerator", "a100-80gb", "--requests", "300", "--rate", "1,2,3", "--seeds", "30")
 PLAN = ("plan", *MODEL, "--accelerators", "a100-80gb", "--requests", "100", "--counts", "1", "--slo", "tpot_p95<=1s")
+RAYS_OWN = ("You have likely discovered a bug in Ray", "no Ray cluster at")  # its core aborted, or it did not let us in
 FLEET = ("fleet", *MODEL, "--accelerator", "a100-80gb", "--requests", "300", "--rate", "2,4", "--seeds", "12")
 
 
@@ -78,9 +79,17 @@ def begun(*words: str) -> subprocess.Popen[str]:
 def document(*words: str) -> str:
     """What a command prints."""
     program = begun(*words)
-    output, errors = program.communicate(timeout=PATIENCE_S)
+    output, errors = ended(program)
     assert program.returncode == 0, errors
     return output
+
+
+def ended(program: subprocess.Popen[str]) -> tuple[str, str]:
+    """What it printed; where Ray itself broke, of which servewise can only tell, the test goes no further."""
+    output, errors = program.communicate(timeout=PATIENCE_S)
+    if any(sign in errors for sign in RAYS_OWN):
+        pytest.skip(f"Ray itself broke: {errors.strip().splitlines()[0][:200]}")
+    return output, errors
 
 
 def kept(folder: Path) -> int:
@@ -111,14 +120,30 @@ def workers_of(raylet: int, state: bytes) -> list[int]:
 def lose(nodes: Mapping[str, Any], keep: Path, program: subprocess.Popen[str]) -> None:
     """Kill the second node while it does a task; the first is stopped meanwhile, lest it do all of them itself."""
     until(lambda: kept(keep) >= 2, program)
-    first = workers_of(nodes["first"], b"ray::call")
-    for each in first:
-        os.kill(each, signal.SIGSTOP)
-    until(lambda: stopped_amid(nodes["second"]), program)
+    end_s = time.monotonic() + PATIENCE_S
+    while not alone_at_it(nodes, program):
+        assert time.monotonic() < end_s
     for each in (nodes["second"], *workers_of(nodes["second"], b"ray::call")):
         os.kill(each, signal.SIGKILL)
-    for each in first:
+    for each in workers_of(nodes["first"], b"ray::"):
         os.kill(each, signal.SIGCONT)
+
+
+def alone_at_it(nodes: Mapping[str, Any], program: subprocess.Popen[str]) -> bool:
+    """Whether the second node, while the first's workers are stopped, was caught at a task within some seconds."""
+    first = workers_of(nodes["first"], b"ray::")  # idle ones too: they would do what is left before the second starts
+    for each in first:
+        os.kill(each, signal.SIGSTOP)
+    end_s = time.monotonic() + 20
+    while time.monotonic() < end_s:
+        assert program.poll() is None, program.communicate()
+        if stopped_amid(nodes["second"]):
+            return True
+        time.sleep(0.02)
+    for each in first:  # Ray gave the rest to the first node's queue: let it go on a little
+        os.kill(each, signal.SIGCONT)
+    time.sleep(0.3)
+    return False
 
 
 def stopped_amid(node: int) -> bool:
@@ -139,7 +164,7 @@ def test_a_sweep_outlives_a_node_and_an_interrupt(nodes: dict[str, Any], tmp_pat
 
     program = begun(*SIMULATE, "--executor", address, "--keep", str(keep))
     lose(nodes, keep, program)
-    output, errors = program.communicate(timeout=PATIENCE_S)
+    output, errors = ended(program)
     assert program.returncode == 0, errors
     assert "lost with a worker, done again" in errors
     assert "Traceback" not in errors
@@ -148,7 +173,7 @@ def test_a_sweep_outlives_a_node_and_an_interrupt(nodes: dict[str, Any], tmp_pat
     program = begun(*FLEET, "--executor", address, "--keep", str(tmp_path / "fleet"))
     until(lambda: kept(tmp_path / "fleet") >= 2, program)
     program.send_signal(signal.SIGINT)
-    output, errors = program.communicate(timeout=PATIENCE_S)
+    output, errors = ended(program)
     assert (program.returncode, output) == (130, ""), errors
     assert "the same command goes on from there" in errors
     assert errors.endswith("servewise: interrupted\n")
