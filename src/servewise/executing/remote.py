@@ -138,7 +138,7 @@ class Cluster:
     def _cancel(self, flying: dict[Any, _Flight]) -> None:
         for ref in flying:
             with contextlib.suppress(Exception):  # it may be gone, and the cluster with it
-                self._ray.cancel(ref, force=True)
+                self._ray.cancel(ref, force=False)  # by force Ray 2.60 aborts now and then (task_manager.cc)
 
 
 def _by_value() -> Callable[..., Any]:
