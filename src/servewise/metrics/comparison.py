@@ -88,7 +88,7 @@ def ratio_interval(a: float, a_ci95: Interval, b: float, b_ci95: Interval) -> In
 
 
 def _log_ratio(upper: float, lower: float) -> float:
-    return math.inf if lower <= 0 else math.log(upper / lower)
+    return math.inf if lower <= 0 or upper <= 0 else math.log(upper / lower)
 
 
 def _verdict(metric: str, ratio: float, ci95: Interval | None) -> Verdict:
