@@ -112,7 +112,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def _ending(self) -> list[Sequence]:
         """Who is released, but has its blocks until the next step has run: where decisions lag a step."""
-        batcher = getattr(self.batcher, "_batcher", self.batcher)  # within a lookup's
+        batcher = getattr(self.batcher, "batcher", self.batcher)  # within a lookup's
         return list(getattr(batcher, "ending", ()))
 
     def _check_idle(self) -> None:
@@ -247,9 +247,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         if not getattr(self.batcher, "moves_kv", False):
             return
         out = [each for each in self.books.at("waiting") if each.was_admitted and each.sequence.stored_tokens]
-        assert self.batcher._way_back.free == room - sum(
-            self.pool.blocks_for(each.sequence.stored_tokens) for each in out
-        )
+        within = getattr(self.batcher, "batcher", self.batcher)  # a lookup's
+        assert within._way_back.free == room - sum(self.pool.blocks_for(each.sequence.stored_tokens) for each in out)
 
     @invariant()
     def first_come_first_served(self) -> None:
