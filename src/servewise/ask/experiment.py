@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -80,7 +80,7 @@ def run(
     rows = [(which, rate) for which in policies for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     backlogs = [(which, clock) for which in policies for clock in sorted({each for each, _ in experiment.replicates})]
-    folders = kept_folders(experiment, rates)
+    folders = kept_folders(experiment, rows)
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
@@ -105,9 +105,8 @@ def run(
     return whole, [between(*(knees[backlog] for backlog in backlogs if backlog[0] == which)) for which in policies]
 
 
-def kept_folders(experiment: Experiment, rates: Sequence[float]) -> list[Path]:
-    """Where the rows' runs are kept; none: nowhere."""
-    rows = [(which, rate) for which in range(len(experiment.clocks)) for rate in rates]
+def kept_folders(experiment: Experiment, rows: Iterable[tuple[int, float]]) -> list[Path]:
+    """Where the runs of ``rows`` (which policy, the rate) are kept; none: nowhere."""
     return [] if experiment.run_dir is None else [_folder(experiment, *row) for row in rows]
 
 

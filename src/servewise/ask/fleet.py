@@ -151,7 +151,7 @@ def fleet(
     )
     rows = run(experiment, rates, where, progress)
     caveats = unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0]))
-    note_caveats(kept_folders(experiment, rates), caveats)
+    note_caveats(kept_folders(experiment, rows), caveats)
     return Answer("fleet", experiment.conditions, _result(layouts, rates, rows, pools, objective), caveats)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ def run(
     """Every replicate of every row, wherever ``executor`` says; then each row put together."""
     rows = [(which, rate) for which in range(len(experiment.layouts)) for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
-    folders = kept_folders(experiment, rates)
+    folders = kept_folders(experiment, rows)
     keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
     simulated, of = experiment.requests * len(tasks), kept_by(replace(experiment, run_dir=None), executor)
     telling = told(progress if experiment.is_long else None, simulated)
@@ -51,10 +51,11 @@ def run(
     return {row: _together(experiment, done[at * count : (at + 1) * count]) for at, row in enumerate(rows)}
 
 
-def kept_folders(experiment: FleetExperiment, rates: Sequence[float]) -> list[Path]:
-    """Where the rows' runs are kept; none: nowhere."""
-    rows = [(layout, rate) for layout in experiment.layouts for rate in rates]
-    return [] if experiment.run_dir is None else [folder_of(experiment, *row) for row in rows]
+def kept_folders(experiment: FleetExperiment, rows: Iterable[tuple[int, float]]) -> list[Path]:
+    """Where the runs of ``rows`` (which layout, the rate) are kept; none: nowhere."""
+    if experiment.run_dir is None:
+        return []
+    return [folder_of(experiment, experiment.layouts[which], rate) for which, rate in rows]
 
 
 def _together(experiment: FleetExperiment, outcomes: Sequence[Outcome]) -> FleetRow:

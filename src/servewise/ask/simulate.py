@@ -195,7 +195,7 @@ def simulate(
         + _unstable(policies, rates, knees)
         + _beyond(clock, max((row[0] for row in rows.values()), key=_under_way))
     )
-    note_caveats(kept_folders(experiment, rates), caveats)
+    note_caveats(kept_folders(experiment, rows), caveats)
     return Answer(
         command="simulate",
         conditions=experiment.conditions,

@@ -98,8 +98,13 @@ class Begun:
 
     def _cure(self, folder: Path) -> str:
         if self.command == "servewise bench":
-            return f"go on with it: servewise bench --resume {shlex.quote(str(folder))}"
+            return to_go_on(folder)
         return "run its command again in another folder: the seed gives the same runs"
+
+
+def to_go_on(folder: Path) -> str:
+    """What to do about a measurement in ``folder`` that was cut off."""
+    return f"go on with it: servewise bench --resume {shlex.quote(str(folder))}"
 
 
 def read_begun(folder: Path) -> Begun | None:

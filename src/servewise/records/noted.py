@@ -8,7 +8,7 @@ from pathlib import Path
 
 from servewise.atomic import replace_whole
 from servewise.caveats import Caveat
-from servewise.errors import InputError
+from servewise.records.placing import unwritable
 from servewise.records.run_directory import HEADER, read_header
 
 
@@ -27,4 +27,4 @@ def note_caveats(directories: Iterable[Path], caveats: Sequence[Caveat]) -> None
         try:
             replace_whole(directory / HEADER, text.encode())
         except OSError as error:
-            raise InputError(f"cannot be written ({error.strerror or error})", where=str(directory)) from error
+            raise unwritable(directory, error, "the run in it is whole") from error

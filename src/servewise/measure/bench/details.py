@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,12 @@ from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.window import Window
 from servewise.measure.sending import Sending
+from servewise.records.begun import to_go_on
 
 
 def early_end(reason: str, folder: Path | None = None) -> Caveat:
     """The caveat of a run that ended before its time; ``folder`` holds a measurement that can go on."""
-    cure = "measure it again for the whole run"
-    if folder is not None:
-        cure = f"go on with it: servewise bench --resume {shlex.quote(str(folder))}"
+    cure = "measure it again for the whole run" if folder is None else to_go_on(folder)
     return Caveat("partial-run", f"the run ended before its time ({reason})", cure)
 
 
