@@ -54,16 +54,16 @@ def codes(found: Benched) -> set[str]:
 
 def test_littles_law_holds_over_real_sockets(server: RunningMock) -> None:
     """Streams = throughput x mean end-to-end latency at each concurrency, on any machine however loaded."""
-    found = measured(server.url, concurrency=(1, 6), requests=48)
+    found = measured(server.url, concurrency=(1, 6), requests=120)  # of 48 the edges take a tenth
 
     for place, streams in enumerate((1, 6)):
         each = row(found, place)
         assert each["requests_per_s"] * each["e2e_s"]["mean"] == pytest.approx(streams, rel=0.1)
         assert each["concurrency"] == streams
-        assert (each["requests"], each["errors"]) == (48, 0)
+        assert (each["requests"], each["errors"]) == (120, 0)
     assert row(found)["tpot_s"]["p50"] >= 0.005 * 0.9
     assert row(found)["ttft_s"]["p50"] >= 0.02 * 0.9
-    assert row(found)["counted_by"] == {"usage": 48}
+    assert row(found)["counted_by"] == {"usage": 120}
     assert row(found)["tokens_per_event"] == 1
     assert row(found)["prompt_tokens_mean"] == 40
     assert row(found)["output_tokens_mean"] == 6
