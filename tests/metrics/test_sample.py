@@ -65,6 +65,17 @@ def test_few_values_have_no_interval_and_none_have_no_value() -> None:
     assert math.isnan(empty.p95)
 
 
+def test_a_sample_that_begins_with_almost_all_of_itself_has_no_interval() -> None:
+    """25 gaps of which the first stands for a million are one block, and nothing says how blocks differ."""
+    values, weights = np.arange(25.0), np.r_[1e6, np.ones(24)]
+    found = percentiles(values, weights)
+
+    assert (found.p50, found.n, found.ci95) == (0.0, 1_000_024, {})
+    mean, interval = weighted_mean(values, weights)
+    assert mean == pytest.approx(300 / 1_000_024)
+    assert interval is None
+
+
 def test_equal_values_have_intervals_of_no_width() -> None:
     """A sample of one value repeated has exactly that value, with intervals of zero width."""
     found = percentiles(np.full(100, 0.25))

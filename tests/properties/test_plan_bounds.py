@@ -20,8 +20,8 @@ from servewise.metrics.summary import summarise
 from servewise.modelspec.load import load_model
 from servewise.plan.bounds import least_latencies
 from servewise.plan.lengths import hardest, lengths_of
+from servewise.plan.rate import most_per_s
 from servewise.plan.server import Server
-from servewise.plan.throughput import most_per_s
 from servewise.plan.traffic import Traffic
 from servewise.plan.weighing import why_refused
 from servewise.records.columns import COMPLETED

@@ -31,13 +31,15 @@ Estimate = tuple[float, Interval | None]
 SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 NAMES = ("mean", *SHARES)
 MOST_BLOCKS, FEWEST_IN_BLOCK, FEWEST_VALUES, MOST_LINKED = 20, 10, 20, 0.8
+FEWEST_BLOCKS = 2  # a single block says nothing of how blocks differ
 EMPTY = Percentiles(mean=math.nan, p50=math.nan, p90=math.nan, p95=math.nan, p99=math.nan, n=0)
 
 
 def percentiles(values: Floats, weights: Floats | None = None) -> Percentiles:
     """Mean, percentiles and 95% intervals of ``values`` in order of time; ``weights`` say how often each came.
 
-    Fewer than 20 values get no interval. An empty sample is NaN throughout, with n = 0.
+    Fewer than 20 values get no interval, nor do values of which one weighs almost as much as all, so that they make
+    a single block. An empty sample is NaN throughout, with n = 0.
     """
     if weights is not None:
         there = weights > 0
@@ -68,6 +70,8 @@ def weighted_mean(values: Floats, weights: Floats) -> Estimate:
     if len(values) < FEWEST_VALUES:
         return mean, None
     starts, sizes = blocks(len(values), weights)
+    if len(starts) < FEWEST_BLOCKS:
+        return mean, None
     reach = t_quantile(0.975, len(starts) - 1) * _deviation(values - mean, weights, starts, sizes)
     return mean, (max(mean - reach, 0.0) if values.min() >= 0 else mean - reach, mean + reach)
 
@@ -105,6 +109,8 @@ def _intervals(
     values: Floats, weights: Floats | None, ranked: Floats, mass: Floats, found: dict[str, float], mean: float
 ) -> dict[str, Interval]:
     starts, sizes = blocks(len(values), weights)
+    if len(starts) < FEWEST_BLOCKS:
+        return {}
     reach = t_quantile(0.975, len(starts) - 1)
     spread = reach * _deviation(values - mean, weights, starts, sizes)
     ci95 = {"mean": (mean - spread, mean + spread)}
@@ -117,7 +123,7 @@ def _intervals(
 
 
 def blocks(count: int, weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
-    """Where each block of a sample in time order begins, and its weight."""
+    """Where each block of a sample in time order begins, and its weight; one value may outweigh several."""
     number = number_of_blocks(count)
     if weights is None:
         starts = (np.arange(number) * count) // number
@@ -129,7 +135,7 @@ def blocks(count: int, weights: Floats | None) -> tuple[NDArray[np.int64], Float
 
 def number_of_blocks(count: int) -> int:
     """Into how many blocks ``count`` values are cut."""
-    return max(2, min(MOST_BLOCKS, count // FEWEST_IN_BLOCK))
+    return max(FEWEST_BLOCKS, min(MOST_BLOCKS, count // FEWEST_IN_BLOCK))
 
 
 def _deviation(residuals: Floats, weights: Floats | None, starts: NDArray[np.int64], sizes: Floats) -> float:

@@ -17,9 +17,9 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.hopeless import Hopeless
 from servewise.plan.lengths import lengths_of
+from servewise.plan.rate import most_per_s
 from servewise.plan.saturation import Knee, saturation
 from servewise.plan.server import Server
-from servewise.plan.throughput import most_per_s
 from servewise.plan.traffic import Traffic
 from servewise.simulate.run import Run
 

@@ -9,10 +9,10 @@ from servewise.plan.bracket import bracket
 from servewise.plan.clock import Clocks
 from servewise.plan.lengths import Lengths, lengths_of
 from servewise.plan.question import Question
+from servewise.plan.rate import most_per_s
 from servewise.plan.search import PRECISION, highest_rate
 from servewise.plan.sensitivity import CHANGES, Moved, moved
 from servewise.plan.server import Server
-from servewise.plan.throughput import most_per_s
 from servewise.plan.traffic import Traffic, typical
 from servewise.plan.weighing import Possible, Reason, Rejected, Weighed, admitted, server_of, weigh
 

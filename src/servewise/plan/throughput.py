@@ -62,19 +62,23 @@ class Work:
     most_pairs: float
 
 
-def most_per_s(server: Server, lengths: Lengths) -> float:
-    """The highest rate of completions [requests/s] that ``server`` could keep up for requests of these lengths."""
+def filled_per_s(server: Server, lengths: Lengths) -> float:
+    """The completions [requests/s] of ``server`` for requests of these lengths, its steps filled as well as can be."""
     stepping = stepping_of(server.policy, int(lengths.prompts.max()), speculates=server.speculation is not None)
     stages = stages_of(server).stages
-    work, slots = work_of(server, stepping, lengths), slots_of(server, len(stages))
+    work, slots = work_of(server, stepping, lengths), slots_of(server, stepping, len(stages))
     longest_s = max(least_s(each, work, stepping, slots) for each in stages)
     return work.requests / longest_s if longest_s > 0 else inf
 
 
-def slots_of(server: Server, stages: int) -> int:
-    """Sequences of a step at most: over stages each has its even share, whole batches aside (``pipelined.lanes``)."""
-    whole = isinstance(server.policy, Static | Dynamic)
-    return server.policy.slots if whole else ceil(server.policy.slots / stages)
+def slots_of(server: Server, stepping: Stepping, stages: int) -> int:
+    """Sequences of a step at most.
+
+    Over stages each lane has its even share (``pipelined.share``); not of whole batches, nor where a prompt's last part
+    may join any lane.
+    """
+    whole, moves = isinstance(server.policy, Static | Dynamic), stepping.longest_chunk is not None
+    return server.policy.slots if whole or moves else ceil(server.policy.slots / stages)
 
 
 def work_of(server: Server, stepping: Stepping, lengths: Lengths) -> Work:

@@ -84,3 +84,11 @@ def test_an_empty_sample_is_empty(scratch: Scratch) -> None:
     """No values, no percentiles; no weight, no mean."""
     assert percentiles(scratch.column()).n == 0
     assert np.isnan(weighted_mean(scratch.column().read, scratch.column())[0])
+
+
+def test_a_sample_of_one_block_has_no_interval_either(scratch: Scratch) -> None:
+    """25 gaps of which the first stands for a million: what is told is what ``metrics.sample`` tells."""
+    values, weights = np.arange(25.0), np.r_[1e6, np.ones(24)]
+    column, weighing = _column(scratch, values), _column(scratch, weights)
+    assert percentiles(column, weighing) == sample.percentiles(values, weights)
+    assert weighted_mean(column.read, weighing) == sample.weighted_mean(values, weights)

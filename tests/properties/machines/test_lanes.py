@@ -98,6 +98,12 @@ class LanesMachine(RuleBasedStateMachine):
         assert sorted(each.serial for each in self.lanes.unreleased()) == sorted(self.here)
 
     @invariant()
+    def no_more_run_than_there_are_slots(self) -> None:
+        """Of all lanes together, whichever lane a prompt's last part went to."""
+        if comes_and_goes(self.policy):
+            assert sum(len(lane.running) for lane in self.lanes._lanes) <= self.policy.slots
+
+    @invariant()
     def no_block_is_lost_or_owed(self) -> None:
         """What lies free or kept is never below zero; with nobody here, and nothing in flight, it is all there is."""
         assert min(self.pool.free, self.pool.kept_blocks) >= 0

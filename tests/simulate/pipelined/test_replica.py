@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import pytest
 from tests.simulate.pipelined.made import Straight, hop, run_of
 
@@ -117,6 +119,19 @@ def test_lanes_share_the_pool() -> None:
 
     assert list(run.requests.status) == [0, 0]
     assert replica.batcher.pool.available == 20  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 8])
+def test_no_more_run_at_once_than_the_server_has_slots(slots: int) -> None:
+    """Prompts of two parts each end in the next lane, whose slots are still the whole server's."""
+    requests = [Request(serial, 0.0, 40, 30) for serial in range(12)]
+    policy = Sglang(max_running_requests=slots, chunked_prefill_size=32, disable_radix_cache=True)
+    run, _ = run_of(requests, policy, equal_stages(2))
+    begun, ended = sorted(run.requests.admitted_s), sorted(run.requests.end_s)
+    at_once = [bisect_right(begun, when) - bisect_right(ended, when) for when in begun]
+
+    assert list(run.requests.status) == [0] * len(requests)
+    assert max(at_once) == slots
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from servewise.metrics.percentiles import Interval, Percentiles
 from servewise.metrics.sample import (
     EMPTY,
+    FEWEST_BLOCKS,
     FEWEST_VALUES,
     SHARES,
     Estimate,
@@ -55,6 +56,8 @@ def weighted_mean(values: Read, weights: Column, *, piece: int = PIECE) -> Estim
     if count < FEWEST_VALUES:
         return mean, None
     starts, sizes = weighted_blocks(weights, total, piece=piece)
+    if len(starts) < FEWEST_BLOCKS:
+        return mean, None
     sums = block_totals(
         lambda start, stop: [(values(start, stop) - mean) * weights.read(start, stop)], starts, count, piece=piece
     )
@@ -116,6 +119,8 @@ def _intervals(
         starts, sizes = weighted_blocks(weights, ranks.total, piece=piece)
         squares = totals(lambda start, stop: [np.square(weights.read(start, stop))], 0, len(weights), piece=piece)
         effective = ranks.total**2 / float(squares[0])
+    if len(starts) < FEWEST_BLOCKS:
+        return {}
     sums = block_totals(residuals, starts, len(values), piece=piece)
     reach = t_quantile(0.975, len(starts) - 1)
     spread = reach * deviation(sums[0], sizes)

@@ -189,7 +189,7 @@ class Lanes:
     def _feed(self, lane: Lane, now_s: float) -> None:
         """Give ``lane`` of those that wait what its next step could take."""
         waiting, share = self._waiting, self._share
-        most, tokens = self._most(), 0
+        most, tokens = self._most(lane), 0
         if share.even and lane.batcher.waiting_count:
             return
         while waiting and waiting[0][0] <= now_s and lane.held < most and tokens < share.tokens:
@@ -198,11 +198,13 @@ class Lanes:
             lane.held += 1
             tokens += sequence.prompt_tokens
 
-    def _most(self) -> int:
+    def _most(self, lane: Lane) -> int:
+        """Sequences that ``lane`` may hold: its even share of what is there, and no more than all may hold together."""
         if not self._share.even:
             return self._share.slots
-        there = len(self._waiting) + sum(lane.held for lane in self._lanes)
-        return min(self._share.slots, -(-there // len(self._lanes)))
+        held = sum(each.held for each in self._lanes)
+        there = len(self._waiting) + held
+        return min(self._share.slots, -(-there // len(self._lanes)), lane.held + self._share.total - held)
 
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """``batch`` came back after ``steps`` steps; returns the sequences that are released now."""

@@ -1,0 +1,32 @@
+"""The most requests a second that a server can complete for ever, by both of its limits: its steps and its places."""
+
+from __future__ import annotations
+
+from math import inf
+
+from servewise.batching.policies import Dynamic, Static
+from servewise.plan.bounds import alone_of, least_latencies
+from servewise.plan.lengths import Lengths
+from servewise.plan.server import Server
+from servewise.plan.throughput import filled_per_s
+
+
+def most_per_s(server: Server, lengths: Lengths) -> float:
+    """The highest rate of completions [requests/s] that ``server`` could keep up for requests of these lengths."""
+    return min(filled_per_s(server, lengths), held_per_s(server, lengths))
+
+
+def held_per_s(server: Server, lengths: Lengths) -> float:
+    """What Little's law leaves of that rate: the requests held at once over the time that each takes alone.
+
+    Of a pipeline this is often the lower of the two: steps that fill a stage need not fill them all.
+    """
+    alone_s = float((least_latencies(server, lengths)["e2e"] - alone_of(server, lengths).outside_s).mean())
+    return held_at_most(server) / alone_s if alone_s > 0 else inf
+
+
+def held_at_most(server: Server) -> int:
+    """Requests of a server at once; where batches are formed and released whole, each stage may have one."""
+    deployment, slots = server.deployment, server.policy.slots
+    whole = isinstance(server.policy, Static | Dynamic)
+    return slots * deployment.parallelism.pipeline if whole and deployment is not None else slots
