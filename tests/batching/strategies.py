@@ -1,11 +1,35 @@
-"""Policies for property tests: every preset, with limits small enough to be felt."""
+"""Policies for property tests: continuous batching and every preset, with limits small enough to be felt."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from servewise.batching.policies import LlamaCpp, Policy, Sglang, TrtLlm, Vllm
+from servewise.batching.policies import Continuous, LlamaCpp, Policy, Sglang, TrtLlm, Vllm
 
+
+def first_come(most_sequences: int = 8, tokens: tuple[int, int] = (8, 200)) -> st.SearchStrategy[Continuous]:
+    """Continuous batching in order of arrival; ``tokens`` (least, most) bound the largest step of it."""
+    return st.builds(
+        Continuous,
+        max_sequences=st.integers(1, most_sequences),
+        max_batched_tokens=st.integers(*tokens),
+        chunked_prefill=st.booleans(),
+        reserve_output=st.booleans(),
+        prefix_cache=st.booleans(),
+    )
+
+
+continuous = st.builds(
+    Continuous,
+    max_sequences=st.integers(1, 8),
+    max_batched_tokens=st.integers(8, 200),
+    chunked_prefill=st.booleans(),
+    reserve_output=st.booleans(),
+    prefix_cache=st.booleans(),
+    order=st.sampled_from(["fcfs", "fcfs", "priority", "shortest_prompt", "shortest_output"]),
+    watermark=st.sampled_from([0.0, 0.0, 0.2]),
+    swap_blocks=st.sampled_from([0, 0, 3, 10]),
+)
 vllm = st.builds(
     Vllm,
     max_num_seqs=st.integers(1, 8),

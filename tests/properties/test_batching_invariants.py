@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.batching.strategies import budget_of, presets
+from tests.batching.strategies import budget_of, continuous, presets
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
@@ -13,17 +13,6 @@ from servewise.batching.sequence import Sequence
 
 HASH_TOKENS, BLOCK_TOKENS = 32, 16
 
-continuous = st.builds(
-    Continuous,
-    max_sequences=st.integers(1, 8),
-    max_batched_tokens=st.integers(8, 200),
-    chunked_prefill=st.booleans(),
-    reserve_output=st.booleans(),
-    prefix_cache=st.booleans(),
-    order=st.sampled_from(["fcfs", "fcfs", "priority", "shortest_prompt", "shortest_output"]),
-    watermark=st.sampled_from([0.0, 0.0, 0.2]),
-    swap_blocks=st.sampled_from([0, 0, 10]),
-)
 policies = (
     continuous
     | presets

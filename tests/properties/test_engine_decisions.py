@@ -14,12 +14,12 @@ pytest.importorskip("torch")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.batching.strategies import in_engine
+from tests.batching.strategies import first_come, in_engine
 from tests.engine.running.fake import Clock, FakeModel, reply_alone
 
 from servewise.batching.batch import Batch, Batcher
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Continuous, Dynamic, Policy, Static
+from servewise.batching.policies import Dynamic, Policy, Static
 from servewise.engine.running.engine import Engine
 from servewise.engine.running.hashes import block_hashes
 from servewise.engine.running.replay import replay
@@ -74,14 +74,7 @@ policies = (
     in_engine
     | st.builds(Static, st.integers(1, 5))
     | st.builds(Dynamic, st.integers(1, 5), st.sampled_from([0.0, 0.5, 2.0, 9.0]))
-    | st.builds(
-        Continuous,
-        max_sequences=st.integers(1, 6),
-        max_batched_tokens=st.integers(6, 60),
-        chunked_prefill=st.booleans(),
-        reserve_output=st.booleans(),
-        prefix_cache=st.booleans(),
-    )
+    | first_come(6, (6, 60))
 )
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import first_come
 from tests.engine.running.fake import FakeModel, config, reply_alone
 
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
@@ -19,16 +20,7 @@ from servewise.engine.sampling_settings import SamplingSettings
 BLOCK = 4
 
 policies = (
-    st.builds(Static, st.integers(1, 5))
-    | st.builds(Dynamic, st.integers(1, 5), st.just(0.0))
-    | st.builds(
-        Continuous,
-        max_sequences=st.integers(1, 6),
-        max_batched_tokens=st.integers(6, 40),
-        chunked_prefill=st.booleans(),
-        reserve_output=st.booleans(),
-        prefix_cache=st.booleans(),
-    )
+    st.builds(Static, st.integers(1, 5)) | st.builds(Dynamic, st.integers(1, 5), st.just(0.0)) | first_come(6, (6, 40))
 )
 sampled = st.builds(
     SamplingSettings,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.batching.strategies import presets
+from tests.batching.strategies import first_come, presets
 from tests.plan.made import llama_13b
 from tests.properties.test_step_floor import deployments, shapes
 
@@ -71,14 +71,7 @@ CLOCKS: list[Estimator] = [
 plain: st.SearchStrategy[Policy] = st.one_of(
     st.builds(Static, st.integers(1, 8)),
     st.builds(Dynamic, st.integers(1, 8), st.floats(0.01, 1.0)),
-    st.builds(
-        Continuous,
-        max_sequences=st.integers(1, 8),
-        max_batched_tokens=st.integers(8, 300),
-        chunked_prefill=st.booleans(),
-        reserve_output=st.booleans(),
-        prefix_cache=st.booleans(),
-    ),
+    first_come(tokens=(8, 300)),
 )
 large: st.SearchStrategy[Policy] = st.sampled_from(
     [Vllm(256, 8192), Vllm(64, 512, long_prefill_token_threshold=200), Sglang(64, 2048)]
@@ -142,7 +135,7 @@ def test_no_pipeline_beats_the_bounds(policy: Policy, split: Deployment, traffic
 
 @settings(max_examples=60, deadline=None)
 @given(
-    presets | st.builds(Continuous, max_sequences=st.integers(1, 8), max_batched_tokens=st.integers(8, 200)),
+    presets | first_come(),
     traffics(),
     st.integers(0, 5),
     st.floats(0, 1),

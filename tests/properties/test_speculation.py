@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import first_come
 
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.policies import Continuous
@@ -28,14 +29,7 @@ DRAFT = DraftModel(two_term(weight_bytes=1e9, kv_bytes_per_token=1e4, flops_per_
 
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=4).map(tuple)
 acceptances = st.builds(Acceptance, chances, st.just(1.0) | st.floats(0, 1))
-policies = st.builds(
-    Continuous,
-    max_sequences=st.integers(1, 8),
-    max_batched_tokens=st.integers(8, 200),
-    chunked_prefill=st.booleans(),
-    reserve_output=st.booleans(),
-    prefix_cache=st.booleans(),
-)
+policies = first_come()
 presets = st.sampled_from(
     [
         Vllm(8, 64),

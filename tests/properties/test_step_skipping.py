@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.batching.strategies import presets
+from tests.batching.strategies import continuous, presets
 
-from servewise.batching.policies import Continuous, Dynamic, Policy, Static
+from servewise.batching.policies import Dynamic, Policy, Static
 from servewise.caveats import Caveat
 from servewise.records.columns import REJECTED
 from servewise.simulate.arrivals import ClosedArrivals
@@ -69,17 +69,6 @@ def request_lists(draw: st.DrawFn) -> list[Request]:
     return out
 
 
-continuous = st.builds(
-    Continuous,
-    max_sequences=st.integers(1, 8),
-    max_batched_tokens=st.integers(8, 200),
-    chunked_prefill=st.booleans(),
-    reserve_output=st.booleans(),
-    prefix_cache=st.booleans(),
-    order=st.sampled_from(["fcfs", "fcfs", "priority", "shortest_prompt", "shortest_output"]),
-    watermark=st.sampled_from([0.0, 0.0, 0.2]),
-    swap_blocks=st.sampled_from([0, 0, 10]),
-)
 policies = (
     continuous
     | presets

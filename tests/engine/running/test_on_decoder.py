@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import first_come
 from tests.engine.tiny import tiny_checkpoint
 
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
@@ -24,16 +25,7 @@ from servewise.records.columns import COMPLETED, FAILED
 
 BLOCK, VOCABULARY = 4, 320
 policies = (
-    st.builds(Static, st.integers(1, 4))
-    | st.builds(Dynamic, st.integers(1, 4), st.just(0.0))
-    | st.builds(
-        Continuous,
-        max_sequences=st.integers(1, 6),
-        max_batched_tokens=st.integers(6, 40),
-        chunked_prefill=st.booleans(),
-        reserve_output=st.booleans(),
-        prefix_cache=st.booleans(),
-    )
+    st.builds(Static, st.integers(1, 4)) | st.builds(Dynamic, st.integers(1, 4), st.just(0.0)) | first_come(6, (6, 40))
 )
 sampled = st.builds(
     SamplingSettings,

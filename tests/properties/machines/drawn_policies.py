@@ -6,24 +6,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from hypothesis import strategies as st
-from tests.batching.strategies import llamacpp, sglang, trtllm, vllm
+from tests.batching.strategies import continuous, llamacpp, sglang, trtllm, vllm
 
 from servewise.batching.policies import Continuous, Dynamic, LlamaCpp, Policy, Sglang, Static, TrtLlm, Vllm
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.batching.speculative.draft_length import FixedLength, UntilBatch
 from servewise.batching.speculative.policy import Groupable, Speculative
 
-continuous = st.builds(
-    Continuous,
-    max_sequences=st.integers(1, 8),
-    max_batched_tokens=st.integers(8, 200),
-    chunked_prefill=st.booleans(),
-    reserve_output=st.booleans(),
-    prefix_cache=st.booleans(),
-    order=st.sampled_from(["fcfs", "fcfs", "priority", "shortest_prompt", "shortest_output"]),
-    watermark=st.sampled_from([0.0, 0.0, 0.2]),
-    swap_blocks=st.sampled_from([0, 0, 3, 10]),
-)
 batchwise = st.builds(Static, st.integers(1, 5)) | st.builds(Dynamic, st.integers(1, 5), st.sampled_from([0.0, 3.0]))
 joining = continuous | vllm | sglang | trtllm | llamacpp
 
