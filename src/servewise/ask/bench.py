@@ -26,7 +26,7 @@ from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.details import early_end
 from servewise.measure.bench.enough import MOST
 from servewise.measure.bench.measured import Measured
-from servewise.measure.bench.one_run import DRAIN_S, Driver, RunWanted, measure
+from servewise.measure.bench.one_run import Driver, RunWanted, measure
 from servewise.measure.bench.open_files import make_room
 from servewise.measure.bench.probing import dialect_at, engine_of, patiently, probe
 from servewise.measure.bench.search import Knee
@@ -35,6 +35,7 @@ from servewise.measure.crew.crew import Crew
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
 from servewise.measure.drive.one import send_one
+from servewise.measure.drive.terms import DRAIN_S, USUAL, Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.hiding import shown_address
 from servewise.measure.load.prompts import Prompts
@@ -44,6 +45,7 @@ from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
 from servewise.records.begun import Begun
 from servewise.records.columns import RequestColumns
+from servewise.records.origin import Origin
 from servewise.records.run_directory import RunRecord
 from servewise.version import __version__
 
@@ -77,8 +79,17 @@ def resume(
     return bench(address, options, progress=progress, begun=begun) if answer is None else Benched(answer, "whole", "")
 
 
-def bench(url: str, options: BenchOptions, *, progress: Progress | None = None, begun: Begun | None = None) -> Benched:
+def bench(
+    url: str,
+    options: BenchOptions,
+    *,
+    command: str | None = None,
+    progress: Progress | None = None,
+    begun: Begun | None = None,
+) -> Benched:
     """Measure the server at ``url``; see ``BenchOptions``. ``begun``: what was begun in its folder before.
+
+    ``command``: the line that asks, which kept runs hold.
 
     Every condition is run ``repeats`` times in random order, each run after a warm-up of its own; figures are of its
     steady window (``measure.bench.window``). What ended before an interrupt, a dead server or a full disk is in the
@@ -89,15 +100,15 @@ def bench(url: str, options: BenchOptions, *, progress: Progress | None = None, 
     most = max((each.streams or 1 for each in wanted.conditions), default=1)
     make_room(-(-most // options.workers))
     with senders(options, wanted.target) as crew:
-        return _Bench(wanted, crew, progress, begun).go()
+        keeping = None if wanted.run_dir is None else Keeping(wanted, wanted.run_dir, begun, command or COMMAND)
+        return _Bench(wanted, crew, progress, keeping).go()
 
 
 class _Bench:
     """A measurement under way."""
 
-    def __init__(self, wanted: Asked, crew: Crew | None, progress: Progress | None, begun: Begun | None) -> None:
-        self.crew = crew
-        self.keeping = None if wanted.run_dir is None else Keeping(wanted, wanted.run_dir, begun)
+    def __init__(self, wanted: Asked, crew: Crew | None, progress: Progress | None, keeping: Keeping | None) -> None:
+        self.crew, self.keeping = crew, keeping
         self.wanted, self.target, self.options = wanted, wanted.target, wanted.options
         self.form = wanted.form
         self.engine: str | None = None
@@ -173,8 +184,7 @@ class _Bench:
                 workers=1 if self.crew is None else self.crew.workers,
                 lead_s=0.0 if self.crew is None else self.crew.lead_s,
                 first=self._first(condition, prompts, seed),
-                until_s=self.wanted.load.duration_s,
-                drain_s=self._drain_s(condition),
+                terms=Terms(until_s=self.wanted.load.duration_s, drain_s=self._drain_s(condition)),
                 retries=self.wanted.load.retries,
                 slo=self.wanted.slo,
                 directory=None if self.keeping is None else self.keeping.directory(condition, repeat),
@@ -216,10 +226,11 @@ class _Bench:
         crew, target = self.crew, self.target
         keep_text = self.wanted.load.needs_text or self.count_text is not None
 
-        def send(schedule: Schedule, **how: Any) -> Sending:
+        def send(schedule: Schedule, *, terms: Terms = USUAL, **how: Any) -> Sending:
+            terms = replace(terms, keep_text=keep_text)
             if crew is None:
-                return drive(schedule, target, keep_text=keep_text, **how)
-            return crew.drive(schedule, target, keep_text=keep_text, **how)
+                return drive(schedule, target, terms=terms, **how)
+            return crew.drive(schedule, target, terms=terms, **how)
 
         return send
 
@@ -241,13 +252,15 @@ class _Bench:
             self.keeping.end(answer, self.campaign.ended)
 
     def _record(self, condition: Condition, seed: int) -> RunRecord:
+        origin = Origin(command=COMMAND) if self.keeping is None else self.keeping.origin
         return RunRecord(
             kind="measured",
             conditions=replace(self._conditions().at(load=load_of(condition)), seeds=(seed,)),
             requests=RequestColumns(),
             seed=seed,
             versions={"servewise": __version__},
-            command=COMMAND,
+            command=origin.command,
+            sources=origin.sources,
             caveats=self.caveats,
         )
 

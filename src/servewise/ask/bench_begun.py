@@ -6,7 +6,6 @@ changed or another version is refused by name, since repeats of two set-ups have
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,6 +21,7 @@ from servewise.measure.addressing import target_of
 from servewise.measure.hiding import HIDDEN, shown_address
 from servewise.measure.load.bodies import api_of
 from servewise.records.begun import NAME, Begun, read_begun
+from servewise.records.origin import Source, source_at
 from servewise.version import __version__
 
 COMMAND = "servewise bench"
@@ -30,13 +30,14 @@ NOT_COMPARED = ("api_key", "run_dir")
 HINT = "leave it out, or measure anew in another folder"
 
 
-def begun_of(wanted: Asked, conditions: Conditions, runs: tuple[str, ...] | None) -> Begun:
-    """``wanted`` as it is kept."""
+def begun_of(wanted: Asked, conditions: Conditions, runs: tuple[str, ...] | None, line: str) -> Begun:
+    """``wanted`` as it is kept; ``line`` is the command line that asked for it."""
     options = wanted.options
     asked = {
         "url": shown_address(wanted.target),
         "options": _plain({name: value for name, value in shown(options).items() if name != "run_dir"}),
-        "files": _sums(options),
+        "files": {each.of: each.sha256 for each in sources_of(options)},
+        "line": line,
         "keyed": options.api_key is not None,
         "version": __version__,
         "engine": None,
@@ -78,8 +79,9 @@ def options_of(begun: Begun, folder: Path, url: str | None, given: Mapping[str, 
     if asked["options"].get("headers") and not options.headers:
         names = ", ".join(asked["options"]["headers"])
         raise InputError(f"was begun with headers ({names}); no value is kept", where=str(folder), hint="give --header")
+    now = {each.of: each.sha256 for each in sources_of(options)}
     for name, held in asked["files"].items():
-        if _sums(options).get(name) != held:
+        if now.get(name) != held:
             raise InputError(f"was begun with another content of --{name}", where=str(folder), hint=HINT)
     return _address(asked["url"], url, options, folder), options
 
@@ -149,7 +151,13 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _sums(options: BenchOptions) -> dict[str, str]:
-    """The checksums of the files that the load is made of (a shipped trace is no file)."""
+def sources_of(options: BenchOptions) -> tuple[Source, ...]:
+    """The files that the load is made of (a shipped trace is no file)."""
     paths = {name: Path(value) for name in FILES if (value := getattr(options, name)) is not None}
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items() if path.is_file()}
+    return tuple(source_at(name, path) for name, path in paths.items() if path.is_file())
+
+
+def line_of(begun: Begun) -> str:
+    """The command line that began it; of one begun by an earlier version, the command."""
+    line = begun.asked.get("line")
+    return line if isinstance(line, str) else begun.command

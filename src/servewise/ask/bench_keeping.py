@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from servewise.answer import Answer
-from servewise.ask.bench_begun import HINT, begun_of
+from servewise.ask.bench_begun import HINT, begun_of, line_of, sources_of
 from servewise.ask.bench_options import Asked
 from servewise.atomic import PART, replace_whole, sweep
 from servewise.caveats import Caveat
@@ -30,6 +30,7 @@ from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.measured import Measured
 from servewise.records.begun import CUT, NAME, Begun
 from servewise.records.claim import Claim
+from servewise.records.origin import Origin
 from servewise.records.placing import placed, unwritable
 from servewise.records.run_directory import HEADER, PARTIAL, REQUESTS, conditions_from
 from servewise.units import format_seconds
@@ -42,8 +43,10 @@ RUN_FILES = (HEADER, PARTIAL, REQUESTS, CLIENT)
 class Keeping:
     """The folder of ``wanted``; ``begun`` is what was begun in it before, None for a new one."""
 
-    def __init__(self, wanted: Asked, folder: Path, begun: Begun | None) -> None:
+    def __init__(self, wanted: Asked, folder: Path, begun: Begun | None, command: str) -> None:
         self.wanted, self.folder = wanted, folder
+        line = command if begun is None else line_of(begun)
+        self.origin = Origin(command=line, sources=sources_of(wanted.options))
         self._before, self._begun = begun, begun
         self._claim: Claim | None = None
         self._kept: list[str] = []
@@ -57,7 +60,7 @@ class Keeping:
                 raise unwritable(self.folder, error) from error
             sweep(self.folder, old_s=0.0)
             return
-        self._begun = begun_of(self.wanted, conditions, self._planned())
+        self._begun = begun_of(self.wanted, conditions, self._planned(), self.origin.command)
         self._claim = placed(self.folder, {NAME: self._begun.to_bytes()})
 
     def met(self, engine: str | None, conditions: Conditions) -> None:

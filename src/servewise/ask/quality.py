@@ -16,6 +16,7 @@ from servewise.conditions import Conditions
 from servewise.errors import InputError, RunFailed
 from servewise.measure.ask import Ask
 from servewise.measure.drive.drive import drive
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.fixed import one_by_one
@@ -152,8 +153,7 @@ def _answers(
         server.target,
         start_s=time.monotonic(),
         on_end=ended,
-        keep_text=True,
-        keep_logprobs=True,
+        terms=Terms(keep_text=True, keep_logprobs=True),
     )
     return found
 

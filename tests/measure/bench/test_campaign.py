@@ -15,6 +15,7 @@ from servewise.measure.bench.campaign import Campaign
 from servewise.measure.bench.condition import Condition
 from servewise.measure.bench.measured import Measured
 from servewise.measure.bench.one_run import RunWanted, measure
+from servewise.measure.drive.terms import Terms
 from servewise.measure.load.fixed import one_by_one
 from servewise.measure.load.retry import RetryRule, RetrySchedule
 from servewise.measure.outcome import Outcome
@@ -149,7 +150,7 @@ def test_a_429_whose_repeat_never_left_is_an_outcome_of_the_run() -> None:
     rule = RetryRule(first_s=50.0, seed=3)
     server = VirtualServer(outcome_of=lambda ask: Outcome.RATE_LIMITED if ask.serial % 2 else Outcome.COMPLETED)
     schedule = RetrySchedule(one_by_one(asks(400), 4), rule)
-    wanted = RunWanted(condition=closed(4), schedule=schedule, retries=rule, until_s=20.0)
+    wanted = RunWanted(condition=closed(4), schedule=schedule, retries=rule, terms=Terms(until_s=20.0))
     found = measure(wanted, server)
 
     rows = found.tally.records.columns

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from servewise.measure.ask import Ask
+from servewise.measure.drive.terms import USUAL, Terms
 from servewise.measure.exchange import Arrival, Exchange
 from servewise.measure.outcome import Outcome
 from servewise.measure.schedule import Due, Schedule
@@ -38,9 +39,8 @@ class VirtualServer:
         *,
         start_s: float,
         on_end: Callable[[Exchange], None],
-        until_s: float | None = None,
         stop: Callable[[], bool] | None = None,
-        drain_s: float = 30.0,
+        terms: Terms = USUAL,
     ) -> Sending:
         """As a driver does, in no time at all."""
         self.runs += 1
@@ -48,7 +48,7 @@ class VirtualServer:
         free = [0.0] * (self.slots or 0)
         under_way: list[tuple[float, int, Exchange]] = []
         while True:
-            over = (until_s is not None and now >= until_s) or (stop is not None and stop())
+            over = (terms.until_s is not None and now >= terms.until_s) or (stop is not None and stop())
             while not over and (due := schedule.take(now)) is not None:
                 exchange = self._answered(due, now, free)
                 heapq.heappush(under_way, (exchange.end_s, serial, exchange))

@@ -15,6 +15,7 @@ from servewise.measure.addressing import target_of
 from servewise.measure.crew.crew import Crew
 from servewise.measure.crew.here import Here
 from servewise.measure.crew.many import drive_many
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.outcome import Outcome
 
@@ -46,7 +47,7 @@ def test_two_processes_send_each_ask_once() -> None:
             workers=2,
             start_s=start_s,
             on_end=got.append,
-            keep_text=True,
+            terms=Terms(keep_text=True),
         )
     assert sorted(each.ask.serial for each in got) == list(range(40))
     assert {(each.outcome, each.text, len(each.arrivals)) for each in got} == {(Outcome.COMPLETED, "Hello", 2)}

@@ -20,6 +20,7 @@ from servewise.measure.ask import Ask
 from servewise.measure.dialect.answer import Answer
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.one import send_one
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.mock.plan import MockPlan
 from servewise.measure.mock.process import running_mock
@@ -202,8 +203,7 @@ def test_what_is_under_way_at_the_end_is_cancelled() -> None:
             target_of(url, model="m"),
             start_s=monotonic(),
             on_end=got.append,
-            until_s=0.3,
-            drain_s=0.1,
+            terms=Terms(until_s=0.3, drain_s=0.1),
         )
     assert [each.outcome for each in got] == [Outcome.CANCELLED] * 3
     assert all(each.arrivals for each in got)
@@ -224,8 +224,7 @@ def test_what_is_under_way_at_the_end_may_go_on_for_a_while() -> None:
             target_of(url, model="m"),
             start_s=monotonic(),
             on_end=got.append,
-            until_s=0.2,
-            drain_s=9,
+            terms=Terms(until_s=0.2, drain_s=9),
         )
     assert [each.outcome for each in got] == [Outcome.COMPLETED]
 
@@ -243,7 +242,7 @@ def test_stop_and_interrupt() -> None:
     with served(_endless) as url:
         target = target_of(url, model="m")
         stop: Callable[[], bool] = lambda: monotonic() - began_s > 0.2  # noqa: E731
-        drive(Flood(range(2), 2), target, start_s=monotonic(), on_end=got.append, stop=stop, drain_s=0)
+        drive(Flood(range(2), 2), target, start_s=monotonic(), on_end=got.append, stop=stop, terms=Terms(drain_s=0))
         began_s = monotonic()
         with pytest.raises(KeyboardInterrupt):
             drive(Flood(range(2), 2), target, start_s=monotonic(), on_end=got.append, stop=interrupted)
@@ -266,9 +265,8 @@ def test_an_interrupt_is_heard_while_the_run_drains() -> None:
             target_of(url, model="m"),
             start_s=began_s,
             on_end=got.append,
-            until_s=0.2,
-            drain_s=60,
             stop=interrupted,
+            terms=Terms(until_s=0.2, drain_s=60),
         )
     assert monotonic() - began_s < 10
     assert [each.outcome for each in got] == [Outcome.CANCELLED] * 2

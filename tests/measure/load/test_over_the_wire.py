@@ -14,6 +14,7 @@ from servewise.measure.addressing import target_of
 from servewise.measure.crew.many import drive_many
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.one import send_one
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.mismatch import prompt_mismatch
@@ -39,7 +40,7 @@ def sent(
     """Everything that the load sends, and how it was sent."""
     done: list[Exchange] = []
     schedule = schedule_for(wanted, prompts, FORM, seed=1, **how)
-    common: dict[str, Any] = {"on_end": done.append, "keep_text": wanted.needs_text}
+    common: dict[str, Any] = {"on_end": done.append, "terms": Terms(keep_text=wanted.needs_text)}
     if workers > 1:
         return done, drive_many(schedule, target, workers=workers, start_s=time.monotonic() + 1.0, **common)
     return done, drive(schedule, target, start_s=time.monotonic(), **common)

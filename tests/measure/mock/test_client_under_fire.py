@@ -14,6 +14,7 @@ from servewise.measure.addressing import target_of
 from servewise.measure.ask import Ask
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.one import send_one
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.mock.certificate import Certificate, can_make_certificates
 from servewise.measure.mock.fault import Fault
@@ -130,7 +131,7 @@ def run(asks: Sequence[Ask], at: Target, most: int = 100) -> tuple[list[Exchange
     """All exchanges in order of their ends, how long it took, and when it began [s, monotonic]."""
     ended: list[Exchange] = []
     begun = time.monotonic()
-    drive(AtOnce(asks, most), at, start_s=begun, on_end=ended.append, keep_text=True)
+    drive(AtOnce(asks, most), at, start_s=begun, on_end=ended.append, terms=Terms(keep_text=True))
     return ended, time.monotonic() - begun, begun
 
 

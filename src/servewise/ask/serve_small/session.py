@@ -20,6 +20,7 @@ from servewise.measure.bench.one_run import RunWanted, measure
 from servewise.measure.bench.order import block
 from servewise.measure.drive.drive import drive
 from servewise.measure.drive.get import get
+from servewise.measure.drive.terms import Terms
 from servewise.measure.load.bodies import Form
 from servewise.measure.load.prompt import TokenIds
 from servewise.measure.load.wanted import schedule_for
@@ -96,8 +97,9 @@ class Session:
                 schedule=schedule_for(load, prompts, form, seed=seed, concurrency=piece.streams),
                 repeat=piece.repeat,
                 first=(self._warm_up(piece.streams, prompts, form, seed),),
-                until_s=None if variant.batching == "static" else wanted.most_s,
-                drain_s=target.timeouts.total_s,
+                terms=Terms(
+                    until_s=None if variant.batching == "static" else wanted.most_s, drain_s=target.timeouts.total_s
+                ),
                 directory=directory,
                 record=self._record(piece, server, seed),
                 fetch=partial(get, target, target.metrics_path),

@@ -19,6 +19,7 @@ from servewise.measure.bench.measured import Ended, Measured
 from servewise.measure.bench.summary import window_summary
 from servewise.measure.bench.tally import Tally
 from servewise.measure.bench.window import closed_window, open_window
+from servewise.measure.drive.terms import USUAL, Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.retry import RetryRule
 from servewise.measure.schedule import Schedule
@@ -30,7 +31,6 @@ from servewise.metrics.slo import Slo
 from servewise.records.open_run import OpenRun
 from servewise.records.run_directory import RunRecord
 
-DRAIN_S = 30.0
 LEAD_S, WORKERS_LEAD_S = 0.02, 0.2  # so that the first request is not late: workers build what they send first
 
 
@@ -43,11 +43,10 @@ class Driver(Protocol):
         *,
         start_s: float,
         on_end: Callable[[Exchange], None],
-        until_s: float | None = None,
         stop: Callable[[], bool] | None = None,
-        drain_s: float = DRAIN_S,
+        terms: Terms = USUAL,
     ) -> Sending:
-        """Send until the schedule is finished, ``until_s`` is past, or ``stop`` says so; then wait for what is open.
+        """Send until the schedule is finished, ``terms`` end it, or ``stop`` says so; then wait for what is open.
 
         An interrupt ends it at once: what is under way is told as cancelled, then it goes on as the interrupt.
         """
@@ -58,10 +57,10 @@ class Driver(Protocol):
 class RunWanted:
     """What one run is to be.
 
-    ``first`` are sent before, one after the other, outside the record (warm-up, prefixes to be warm). ``until_s``: when
-    nothing new is sent any more, ``lead_s``: how long before the start those who send must have their shares beside
-    what it takes to build them, ``drain_s``: how long what is open may still go on. ``record`` is the header of its
-    directory (``claimed``: the caller made it, and holds its claim), ``fetch`` brings the server's metrics.
+    ``first`` are sent before, one after the other, outside the record (warm-up, prefixes to be warm). ``lead_s``: how
+    long before the start those who send must have their shares beside what it takes to build them. ``record`` is the
+    header of its directory (``claimed``: the caller made it, and holds its claim), ``fetch`` brings the server's
+    metrics.
     """
 
     condition: Condition
@@ -70,8 +69,7 @@ class RunWanted:
     workers: int = 1
     lead_s: float = 0.0
     first: tuple[Schedule, ...] = ()
-    until_s: float | None = None
-    drain_s: float = DRAIN_S
+    terms: Terms = USUAL
     retries: RetryRule | None = None
     slo: Slo | None = None
     directory: Path | None = None
@@ -155,9 +153,8 @@ class _Run:
                     self.wanted.schedule,
                     start_s=start_s,
                     on_end=self._ended,
-                    until_s=self.wanted.until_s,
                     stop=self._must_stop,
-                    drain_s=self.wanted.drain_s,
+                    terms=self.wanted.terms,
                 )
             self.interrupted = self.interrupt.noted  # in the last moment, when nothing was left to stop
             return sending

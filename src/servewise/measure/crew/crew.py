@@ -13,8 +13,8 @@ from servewise.measure.crew.clock_offset import HostClock, Offset, offset_of
 from servewise.measure.crew.member import Member
 from servewise.measure.crew.muster import muster
 from servewise.measure.crew.seat import Host
-from servewise.measure.drive.drive import DRAIN_S
 from servewise.measure.drive.job import Job, Stop
+from servewise.measure.drive.terms import USUAL, Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
@@ -78,11 +78,8 @@ class Crew:
         *,
         start_s: float,
         on_end: Callable[[Exchange], None],
-        until_s: float | None = None,
         stop: Callable[[], bool] | None = None,
-        keep_text: bool = False,
-        keep_logprobs: bool = False,
-        drain_s: float = DRAIN_S,
+        terms: Terms = USUAL,
     ) -> Sending:
         """As ``drive``: each worker sends its share of ``schedule``; ``on_end`` is called in this thread.
 
@@ -95,17 +92,8 @@ class Crew:
         members = self._left()
         for member, share in zip(members, schedule.split(len(members)), strict=True):
             offset = before.get(member.host)
-            member.begin(
-                Job(
-                    schedule=share,
-                    target=target,
-                    start_s=start_s + (offset.offset_s if offset else 0.0),
-                    until_s=until_s,
-                    drain_s=drain_s,
-                    keep_text=keep_text,
-                    keep_logprobs=keep_logprobs,
-                )
-            )
+            began_s = start_s + (offset.offset_s if offset else 0.0)
+            member.begin(Job(schedule=share, target=target, start_s=began_s, terms=terms))
         try:
             self._gather(members, on_end, stop)
         except BaseException:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from servewise.measure.crew.crew import Crew
 from servewise.measure.crew.here import Here
-from servewise.measure.drive.drive import DRAIN_S
+from servewise.measure.drive.terms import USUAL, Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
@@ -20,11 +20,8 @@ def drive_many(
     workers: int,
     start_s: float,
     on_end: Callable[[Exchange], None],
-    until_s: float | None = None,
     stop: Callable[[], bool] | None = None,
-    keep_text: bool = False,
-    keep_logprobs: bool = False,
-    drain_s: float = DRAIN_S,
+    terms: Terms = USUAL,
 ) -> Sending:
     """``drive`` over ``workers`` processes that are started for it; a ``Crew`` keeps them for several runs.
 
@@ -32,14 +29,4 @@ def drive_many(
     RunFailed where none is left; an interrupt ends all, hands over what they had and goes on as the interrupt.
     """
     with Crew([Here(workers)]) as crew:
-        return crew.drive(
-            schedule,
-            target,
-            start_s=start_s,
-            on_end=on_end,
-            until_s=until_s,
-            stop=stop,
-            keep_text=keep_text,
-            keep_logprobs=keep_logprobs,
-            drain_s=drain_s,
-        )
+        return crew.drive(schedule, target, start_s=start_s, on_end=on_end, stop=stop, terms=terms)

@@ -9,13 +9,12 @@ from time import monotonic
 
 from servewise.measure.drive.deadlines import sweep_interval_s
 from servewise.measure.drive.sender import Sender
+from servewise.measure.drive.terms import USUAL, Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
 from servewise.measure.target import Target
 from servewise.measure.wire.descriptors import allow_many_sockets
-
-DRAIN_S = 30.0
 
 
 def drive(
@@ -24,20 +23,18 @@ def drive(
     *,
     start_s: float,
     on_end: Callable[[Exchange], None],
-    until_s: float | None = None,
     stop: Callable[[], bool] | None = None,
-    keep_text: bool = False,
-    keep_logprobs: bool = False,
-    drain_s: float = DRAIN_S,
+    terms: Terms = USUAL,
 ) -> Sending:
-    """Send until the schedule is finished, ``until_s`` [s from ``start_s``] is over or ``stop`` says so.
+    """Send until the schedule is finished, ``terms`` end it or ``stop`` says so.
 
-    Nothing new is sent then; what is under way may go on for ``drain_s`` [s] and is cancelled after that. Each ask that
-    was taken ends in exactly one exchange, first told to the schedule, then to ``on_end``, in this thread. ``start_s``
-    is monotonic time, and the zero of all times. An interrupt cancels what is under way and goes on as the interrupt.
+    Nothing new is sent then; what is under way may go on for a while, as ``terms`` say. Each ask that was taken ends in
+    exactly one exchange, first told to the schedule, then to ``on_end``, in this thread. ``start_s`` is monotonic time,
+    and the zero of all times. An interrupt cancels what is under way and goes on as the interrupt.
     """
+    until_s = terms.until_s
     allow_many_sockets()
-    sender = Sender(schedule, target, start_s=start_s, on_end=on_end, keep_text=keep_text, keep_logprobs=keep_logprobs)
+    sender = Sender(schedule, target, start_s=start_s, on_end=on_end, terms=terms)
     interval_s = sweep_interval_s(target.timeouts)
     ends_s: float | None = None
     began_s = monotonic()
@@ -47,7 +44,7 @@ def drive(
                 now_s = sender.now()
                 stopped = stop is not None and stop()  # asked while it drains too: it may raise an interrupt
                 if ends_s is None and (stopped or (until_s is not None and now_s >= until_s)):
-                    ends_s = now_s + drain_s
+                    ends_s = now_s + terms.drain_s
                 if ends_s is None:
                     sender.begin_due(now_s)
                     due_s = schedule.next_due_s()

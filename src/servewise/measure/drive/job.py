@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from servewise.measure.drive.packing import Packed
+from servewise.measure.drive.terms import Terms
 from servewise.measure.schedule import Schedule
 from servewise.measure.sending import Sending
 from servewise.measure.target import Target
@@ -26,10 +27,7 @@ class Job:
     schedule: Schedule
     target: Target
     start_s: float
-    until_s: float | None
-    drain_s: float
-    keep_text: bool
-    keep_logprobs: bool
+    terms: Terms
 
 
 @dataclass(frozen=True, slots=True)

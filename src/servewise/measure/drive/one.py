@@ -7,6 +7,7 @@ from time import monotonic
 
 from servewise.measure.ask import Ask
 from servewise.measure.drive.drive import drive
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.schedule import Due
 from servewise.measure.target import Target
@@ -48,7 +49,6 @@ def send_one(ask: Ask, target: Target, *, keep_text: bool = True, keep_logprobs:
         target,
         start_s=monotonic(),
         on_end=found.append,
-        keep_text=keep_text,
-        keep_logprobs=keep_logprobs,
+        terms=Terms(keep_text=keep_text, keep_logprobs=keep_logprobs),
     )
     return found[0]

@@ -14,6 +14,7 @@ from servewise.measure.drive.deadlines import overdue, sweep_interval_s
 from servewise.measure.drive.lane import Lane, Phase
 from servewise.measure.drive.lanes import Lanes, why
 from servewise.measure.drive.own_error import OwnError
+from servewise.measure.drive.terms import Terms
 from servewise.measure.drive.trip import Trip
 from servewise.measure.exchange import Exchange
 from servewise.measure.hiding import hidden, secrets_of
@@ -42,14 +43,13 @@ class Sender:
         *,
         start_s: float,
         on_end: Callable[[Exchange], None],
-        keep_text: bool,
-        keep_logprobs: bool,
+        terms: Terms,
     ) -> None:
         self.own_error = OwnError()
         self.lanes = Lanes(target)
         self.under_way: dict[Trip, Lane | None] = {}
         self._schedule, self._target, self._on_end = schedule, target, on_end
-        self._wanted = {"keep_text": keep_text, "keep_logprobs": keep_logprobs}
+        self._wanted = {"keep_text": terms.keep_text, "keep_logprobs": terms.keep_logprobs}
         self._start_s = start_s
         self._clock = RunClock(start_s)
         self._to_parse: deque[Trip] = deque()

@@ -111,11 +111,8 @@ def _work(job: Job, voice: Voice, ear: Ear) -> Done:
             job.target,
             start_s=start_s,
             on_end=batches.ended,
-            until_s=job.until_s,
             stop=stop,
-            keep_text=job.keep_text,
-            keep_logprobs=job.keep_logprobs,
-            drain_s=job.drain_s,
+            terms=job.terms,
         )
         done = Done(sending if late_s <= 0 else replace(sending, notes=(*sending.notes, LATE.format(late_s))))
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from servewise.measure.addressing import target_of
 from servewise.measure.ask import Ask
 from servewise.measure.crew.many import drive_many
 from servewise.measure.drive.drive import drive
+from servewise.measure.drive.terms import Terms
 from servewise.measure.exchange import Exchange
 from servewise.measure.load.fixed import one_by_one
 from servewise.measure.mock.plan import MockPlan
@@ -44,6 +45,7 @@ def run_trial(server: RunningMock, trial: Trial) -> Accuracy:
     target = target_of(server.url, model=server.plan.model, timeouts=Timeouts(idle_s=trial.most_s))
     schedule = one_by_one(asks, trial.streams)
     ended: list[Exchange] = []
+    terms = Terms(until_s=trial.most_s, drain_s=DRAIN_S)
     start_s = time.monotonic() + (WORKERS_START_S if trial.workers > 1 else 0.0)
     if trial.workers > 1:
         sending = drive_many(
@@ -52,11 +54,10 @@ def run_trial(server: RunningMock, trial: Trial) -> Accuracy:
             workers=trial.workers,
             start_s=start_s,
             on_end=ended.append,
-            until_s=trial.most_s,
-            drain_s=DRAIN_S,
+            terms=terms,
         )
     else:
-        sending = drive(schedule, target, start_s=start_s, on_end=ended.append, until_s=trial.most_s, drain_s=DRAIN_S)
+        sending = drive(schedule, target, start_s=start_s, on_end=ended.append, terms=terms)
     log = server.log()
     server_cpu_s = log.cpu_s - before_s
     return accuracy_of(ended, log, sending, streams=trial.streams, start_s=start_s, server_cpu_s=server_cpu_s)
