@@ -15,7 +15,7 @@ from servewise.metrics.latency import ints
 from servewise.metrics.streamed.exact import ExactSum
 from servewise.metrics.summary import RunSummary
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
-from servewise.records.selection import steps_by_replica
+from servewise.records.selection import lanes_of, steps_by_replica
 from servewise.simulate.fleet.fleet import FleetRun
 
 
@@ -24,6 +24,7 @@ class Share(NamedTuple):
 
     ``prompt_tokens``, ``cached_tokens`` and ``output_tokens`` are of its completed requests; ``computed_tokens`` are
     the prompt tokens of its steps, ``active_steps`` sequence-steps that made a token, ``slot_steps`` slots x steps.
+    Of a server with several lanes each works beside the others, on its even share of the slots: theirs are means.
     """
 
     number: int
@@ -50,6 +51,7 @@ class _Done:
     computed_tokens: int = 0
     active_steps: int = 0
     steps: int = 0
+    lanes: int = 1
     busy_s: ExactSum = field(default_factory=ExactSum)
 
 
@@ -76,6 +78,7 @@ class Shares:
             done.computed_tokens += int(ints(part.prefill_tokens).sum())
             done.active_steps += int((ints(part.active) * many).sum())
             done.steps += int(many.sum())
+            done.lanes = max(done.lanes, lanes_of(part))
             done.busy_s.add(np.frombuffer(part.seconds))
 
     def shares(self, fleet: FleetRun) -> tuple[Share, ...]:
@@ -96,8 +99,8 @@ class Shares:
             done.output_tokens,
             done.computed_tokens,
             done.active_steps,
-            slots * done.steps,
-            done.busy_s.value,
+            slots * done.steps // done.lanes,
+            done.busy_s.value / done.lanes,
             paid_s,
         )
 
@@ -149,7 +152,7 @@ def _share(
         tokens,
         int(ints(steps.prefill_tokens).sum()),
         int((ints(steps.active) * many).sum()),
-        int(slots * many.sum()),
-        fsum(steps.seconds),
+        int(slots * many.sum()) // lanes_of(steps),
+        fsum(steps.seconds) / lanes_of(steps),
         paid_s,
     )

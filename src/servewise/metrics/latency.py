@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from servewise.records.columns import COMPLETED, RequestColumns, StepColumns
-from servewise.records.selection import steps_by_replica
+from servewise.records.selection import steps_in_turn
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -155,7 +155,7 @@ def itl_of_steps(steps: StepColumns) -> tuple[Floats, Floats]:
     from the end of the last decode step. A sequence that got its first token in such a prefill waits from its end.
     Left out: the longer gap of a preempted sequence. Where ``active`` was not recorded no stall is known.
     """
-    parts = [(places, *gaps_of(part)) for places, part in steps_by_replica(steps)]
+    parts = [(places, *gaps_of(part)) for places, part in steps_in_turn(steps)]
     after = np.concatenate([places[rows] for places, rows, _, _ in parts])
     order = np.argsort(after, kind="stable")
     values, weights = (np.concatenate([part[which] for part in parts]) for which in (2, 3))

@@ -18,6 +18,7 @@ from servewise.metrics.replicas import interval_from_zero, mean, pool_percentile
 from servewise.metrics.sample import EMPTY, Estimate, percentiles, rate, weighted_mean
 from servewise.metrics.slo import Slo
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
+from servewise.records.selection import lanes_of
 
 Ints = NDArray[np.int64]
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
@@ -134,13 +135,13 @@ def itl(requests: RequestColumns, steps: StepColumns) -> Percentiles:
 def utilisation(steps: StepColumns, slots: int) -> Estimate:
     """Active sequence-steps over slots x busy steps, with its interval: the share of slots that made a token.
 
-    A static batch's finished sequences hold a slot and make none. Where ``active`` was not recorded, the decoding
-    sequences stand for it. NaN without steps.
+    A static batch's finished sequences hold a slot and make none. Of a server with several lanes each has its even
+    share of the slots. Where ``active`` was not recorded, the decoding sequences stand for it. NaN without steps.
     """
     if slots < 1:
         raise InputError(f"utilisation needs at least one slot, not {slots}")
     active = latency.ints(steps.active if len(steps.active) == len(steps) else steps.decode_sequences)
-    return weighted_mean(active / slots, latency.ints(steps.steps).astype(np.float64))
+    return weighted_mean(active / slots * lanes_of(steps), latency.ints(steps.steps).astype(np.float64))
 
 
 def pool(summaries: Sequence[RunSummary]) -> RunSummary:

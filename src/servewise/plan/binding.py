@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from servewise.batching.policies import Continuous, Policy
 from servewise.metrics.latency import Ints, floats, ints
 from servewise.plan.server import Server
+from servewise.records.selection import lanes_of
 from servewise.simulate.run import Run
 from servewise.steptime.shape import StepShape
 
@@ -44,7 +45,7 @@ def binding_of(server: Server, run: Run) -> Binding:
     running, waiting = ints(steps.running), ints(steps.waiting)
     busy = float(seconds.sum())
     queued = waiting > 0
-    full = (running >= run.slots) | (not isinstance(server.policy, Continuous))
+    full = (running >= run.slots / lanes_of(steps)) | (not isinstance(server.policy, Continuous))
     spent = ~full & _spent(server.policy, ints(steps.decode_sequences), ints(steps.prefill_tokens))
     pool = (server.blocks or 0) * server.block_tokens
     return Binding(

@@ -75,8 +75,10 @@ class StepColumns:
     ``seconds`` is their summed time, ``decode_sequences`` and ``prefill_tokens`` their shape, ``running`` the
     sequences that hold a slot (a static batch holds finished ones too), ``kv_tokens`` the context summed at start,
     ``active`` the sequences that got a token in each of the steps (a prompt's last chunk gives one too). A simulator
-    also tells the ``replica``, the server that ran them; an engine the parts of ``seconds``: ``plan_s`` (deciding and
-    laying out the step), ``model_s`` (the network) and ``sample_s`` (choosing tokens). Elsewhere these are empty.
+    also tells the ``replica``, the server that ran them, and the ``lane``: of a server with several batches in flight
+    (pipeline stages) the one of them, whose steps follow each other while those of others overlap; an engine the parts
+    of ``seconds``: ``plan_s`` (deciding and laying out the step), ``model_s`` (the network) and ``sample_s`` (choosing
+    tokens). Elsewhere these are empty.
     """
 
     start_s: array[float] = field(default_factory=_floats)
@@ -89,6 +91,7 @@ class StepColumns:
     kv_tokens: array[int] = field(default_factory=_ints)
     active: array[int] = field(default_factory=_ints)
     replica: array[int] = field(default_factory=_ints)
+    lane: array[int] = field(default_factory=_ints)
     plan_s: array[float] = field(default_factory=_floats)
     model_s: array[float] = field(default_factory=_floats)
     sample_s: array[float] = field(default_factory=_floats)

@@ -63,11 +63,32 @@ def recorded(requests: RequestColumns) -> tuple[str, ...]:
     return tuple(name for name in PHASES if len(getattr(requests, name)) == len(requests))
 
 
-def steps_by_replica(steps: StepColumns) -> list[tuple[NDArray[np.int64], StepColumns]]:
+Part = tuple[NDArray[np.int64], StepColumns]
+
+
+def steps_by_replica(steps: StepColumns) -> list[Part]:
     """The steps of each replica, by its number, with the places of their rows; one part where none is named."""
-    if len(steps.replica) != len(steps) or not len(steps):
+    return _steps_by(steps.replica, steps)
+
+
+def steps_in_turn(steps: StepColumns) -> list[Part]:
+    """The same of each lane of each replica: these follow each other, those of several lanes overlap."""
+    return [
+        (places[rows], part)
+        for places, of_one in steps_by_replica(steps)
+        for rows, part in _steps_by(of_one.lane, of_one)
+    ]
+
+
+def lanes_of(steps: StepColumns) -> int:
+    """How many batches a server had in flight side by side: as many as it has lanes; 1 where none is named."""
+    return 1 + max(steps.lane, default=0)
+
+
+def _steps_by(column: array[int], steps: StepColumns) -> list[Part]:
+    if len(column) != len(steps) or not len(steps):
         return [(np.arange(len(steps)), steps)]
-    numbers = np.frombuffer(steps.replica, np.int64)
+    numbers = np.frombuffer(column, np.int64)
     found = np.unique(numbers)
     if len(found) == 1:
         return [(np.arange(len(steps)), steps)]

@@ -28,6 +28,7 @@ STEP_INTS = ("steps", "decode_sequences", "prefill_tokens", "running", "waiting"
 STEP_OPTIONAL = {
     "active": "q",
     "replica": "q",
+    "lane": "q",
     "plan_s": "d",
     "model_s": "d",
     "sample_s": "d",

@@ -137,4 +137,5 @@ STEP_ROW = (
     "kv_tokens",
     "active",
     "replica",
+    "lane",
 )

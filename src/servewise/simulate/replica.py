@@ -116,7 +116,7 @@ class Replica:
         self.due_s = inf
         return self._end(batch, self._steps, start_s, self._spent_s)
 
-    def _end(self, batch: Batch, steps: int, start_s: float, spent_s: float) -> list[TimedSequence]:
+    def _end(self, batch: Batch, steps: int, start_s: float, spent_s: float, lane: int = 0) -> list[TimedSequence]:
         """``batch`` comes back at ``now_s``: records, and the policy's commit."""
         now_s = self.now_s
         tokens = 0
@@ -134,6 +134,7 @@ class Replica:
                 batch.context_tokens,
                 batch.active,
                 self.number,
+                lane,
             )
         )
         ended = cast("list[TimedSequence]", self._commit(batch, steps))

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 import pytest
+from tests.simulate.pipelined.made import Straight, hop, run_of
 
-from servewise.batching.policies import Continuous, Dynamic, Policy, Static, Vllm
+from servewise.batching.policies import Continuous, Dynamic, Policy, Sglang, Static, Vllm
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import parse_slo
 from servewise.metrics.streamed.digest import Digest
@@ -20,6 +21,7 @@ from servewise.simulate.fleet.kind import ReplicaKind
 from servewise.simulate.fleet.routers.least_loaded import LeastLoaded
 from servewise.simulate.run import simulate
 from servewise.simulate.unit_step import UnitStep
+from servewise.steptime.pipeline import Pipeline
 from servewise.workload.load import load_workload
 from servewise.workload.request import Request
 from servewise.workload.synthetic import Synthetic
@@ -95,6 +97,15 @@ def test_several_replicas_steps_in_parts_are_the_whole(rows: int) -> None:
     kinds = [ReplicaKind(policy=Continuous(6, 256, chunked_prefill=False), estimator=UnitStep(), blocks=300)] * 3
     run = simulate_fleet(_chat(700, 0.1), kinds, LeastLoaded())
     _compared(run.requests, run.steps, 6, rows, 128)
+
+
+@pytest.mark.parametrize("rows", [1, 50, 3_000])
+def test_several_lanes_steps_in_parts_are_the_whole(rows: int) -> None:
+    """Four pipeline stages: four batches write steps in turn, those of each follow each other."""
+    pipeline = Pipeline(tuple(Straight(0.3, 0.003) for _ in range(4)), hop(0.01))
+    run, _ = run_of(_chat(500, 0.1), Sglang(16, 128), pipeline)
+    assert set(run.steps.lane) == {0, 1, 2, 3}
+    _compared(run.requests, run.steps, run.slots, rows, 128)
 
 
 def test_answers_of_one_token_and_arrivals_at_one_moment() -> None:

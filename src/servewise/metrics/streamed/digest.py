@@ -28,7 +28,7 @@ from servewise.metrics.streamed.rates import rate
 from servewise.metrics.streamed.sums import total
 from servewise.metrics.summary import TOKENS, RunSummary
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED, RequestColumns, StepColumns
-from servewise.records.selection import PLAIN, recorded
+from servewise.records.selection import PLAIN, lanes_of, recorded
 from servewise.scratch import PIECE, Scratch
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,7 @@ class Digest:
         self._counts = np.zeros(UNFINISHED + 1, np.int64)
         self._sums = dict.fromkeys((*TOKENS, "preemptions"), 0)
         self._first_s, self._last_s = np.inf, -np.inf
+        self._lanes = 1
         self._admitted = False
         self._scheduled_s = -np.inf  # of the last request that was taken in order
         names = (*LATENCIES, *PHASE_NAMES, "end", "scheduled", "admitted", "left", "itl", "itl_weight")
@@ -77,6 +78,7 @@ class Digest:
         """The next steps."""
         if not len(steps):
             return
+        self._lanes = max(self._lanes, lanes_of(steps))
         values, weights = self._gaps.take(steps)
         self._append("itl", values)
         self._append("itl_weight", weights)
@@ -127,7 +129,7 @@ class Digest:
         return self._last_s - self._first_s if np.isfinite(self._last_s) else 0.0
 
     def _used(self, start: int, stop: int) -> Floats:
-        found: Floats = self._columns["active"].read(start, stop) / self._slots
+        found: Floats = self._columns["active"].read(start, stop) / self._slots * self._lanes
         return found
 
     def _percentiles(self, name: str) -> Percentiles:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from servewise.metrics.latency import gaps_of, ints
 from servewise.records.columns import StepColumns
-from servewise.records.selection import steps_by_replica
+from servewise.records.selection import steps_in_turn
 
 Floats = NDArray[np.float64]
 NAMES = ("start_s", "seconds", "steps", "decode_sequences", "active")
@@ -22,18 +22,20 @@ class Gaps:
     gap."""
 
     def __init__(self) -> None:
-        self._open: dict[int, list[Rows]] = {}  # by replica: its steps since, and with, the last one that decoded
+        self._open: dict[
+            tuple[int, int], list[Rows]
+        ] = {}  # by replica and lane: its steps since, and with, the last one that decoded
 
     def take(self, steps: StepColumns) -> tuple[Floats, Floats]:
         """The gaps [s] that ``steps`` end and how many tokens came after each."""
-        parts = [self._of(places, part) for places, part in steps_by_replica(steps)]
+        parts = [self._of(places, part) for places, part in steps_in_turn(steps)]
         after, values, weights = (np.concatenate([part[which] for part in parts]) for which in range(3))
         order = np.argsort(after, kind="stable")
         order = order[weights[order] > 0]
         return values[order], weights[order]
 
     def _of(self, places: NDArray[np.int64], steps: StepColumns) -> tuple[NDArray[np.int64], Floats, Floats]:
-        number = int(steps.replica[0]) if len(steps.replica) else 0
+        number = int(steps.replica[0]) if len(steps.replica) else 0, int(steps.lane[0]) if len(steps.lane) else 0
         before, rows = self._open.pop(number, []), _rows(steps)
         decoded = np.flatnonzero(rows["decode_sequences"] > 0)
         if not len(decoded):

@@ -20,7 +20,8 @@ from servewise.simulate.recorder import REQUEST_ROW, STEP_ROW, Sink
 AT, ORDER = "at_s", "order"
 Table = dict[str, NDArray[Any]]
 # Counts below 2^31 take four bytes: lengths are below 10^8, and a batch has fewer sequences than that.
-SMALL = {"output_tokens", "preemptions", "status", "replica", "steps", "decode_sequences", "running", "waiting"}
+SMALL = {"output_tokens", "preemptions", "status", "replica", "lane"}
+SMALL |= {"steps", "decode_sequences", "running", "waiting"}
 TIMES = {name for name in (*REQUEST_ROW, *STEP_ROW, AT) if name.endswith("_s") or name == "seconds"}
 
 

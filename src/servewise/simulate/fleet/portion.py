@@ -26,13 +26,14 @@ from servewise.simulate.fleet.member import UP, Member
 from servewise.simulate.fleet.roster import Roster
 from servewise.simulate.fleet.routers.router import Choice, Router
 from servewise.simulate.fleet.timeline import Event
-from servewise.simulate.recorder import LEAVE_ROWS, Recorder, Sink
+from servewise.simulate.recorder import LEAVE_ROWS, STEP_ROW, Recorder, Sink
 from servewise.simulate.replica import Replica
 from servewise.simulate.timed import TimedSequence
 from servewise.workload.request import Request
 
 # At one moment, steps end by replica; requests arrive, by number; steps end that an arrival cut to end at that moment.
 ARRIVING, CUT = 1 << 40, 1 << 50
+REPLICA = STEP_ROW.index("replica")
 Key = tuple[float, int]  # when the fleet's core comes to a record [s]; then by replica, or by the request that arrives
 
 
@@ -148,7 +149,7 @@ class _KeyedRecorder(Recorder):
 
     def _step(self, row: tuple[float, ...]) -> None:
         self._step_rows.append(row)
-        at_s, order = self._key(int(row[-1]))
+        at_s, order = self._key(int(row[REPLICA]))
         self._stepped.at_s.append(at_s)
         self._stepped.order.append(order)
 

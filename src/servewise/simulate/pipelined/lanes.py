@@ -206,9 +206,13 @@ class Lanes:
         there = len(self._waiting) + held
         return min(self._share.slots, -(-there // len(self._lanes)), lane.held + self._share.total - held)
 
+    def number_of(self, batch: Batch) -> int:
+        """The lane that ``batch`` flies for."""
+        return next(number for number, each in enumerate(self._lanes) if each.flying is batch)
+
     def commit(self, batch: Batch, steps: int) -> list[Sequence]:
         """``batch`` came back after ``steps`` steps; returns the sequences that are released now."""
-        lane = next(each for each in self._lanes if each.flying is batch)
+        lane = self._lanes[self.number_of(batch)]
         lane.flying = None
         self.flying -= 1
         self.pool.free += lane.put_by

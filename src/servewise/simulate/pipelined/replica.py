@@ -112,7 +112,8 @@ class PipelinedReplica(Replica):
             self._backs.append(flight.back_s)
         if flight.jumped:
             self._work(flight)
-        return self._end(flight.batch, flight.steps, flight.start_s, flight.back_s - flight.start_s)
+        lane = self._lanes.number_of(flight.batch)
+        return self._end(flight.batch, flight.steps, flight.start_s, flight.back_s - flight.start_s, lane)
 
     def halt(self, at_s: float) -> bool:
         """The server dies at ``at_s``: whole steps that ended by then are left to ``finish``; False: there are none."""
