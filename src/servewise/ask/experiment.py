@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf, nextafter
 from pathlib import Path
@@ -24,6 +24,7 @@ from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
 from servewise.plan.saturation import Knee, between, saturation
 from servewise.plan.server import Server
+from servewise.records.origin import Origin
 from servewise.simulate.settled import since
 from servewise.workload.conversations import Conversations
 from servewise.workload.sessions import SessionArrivals
@@ -63,6 +64,7 @@ class Experiment:
     conditions: Conditions
     run_dir: Path | None
     several: bool
+    origin: Origin = field(default_factory=Origin)
     telling: Path | None = None  # where long runs tell how far they are
 
     @property
@@ -83,8 +85,8 @@ def run(
     folders = kept_folders(experiment, rows)
     backlogs = [] if talks else backlogs  # what a cache still has of a conversation hangs on the rate
     simulated = experiment.requests * (len(tasks) + len(backlogs))
-    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
-    of = kept_by(replace(experiment, run_dir=None), executor)
+    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND, experiment.origin.command)
+    of = kept_by(replace(experiment, run_dir=None, origin=Origin()), executor)
     telling = told(progress if experiment.is_long else None, experiment.requests * len(tasks))
     with (
         keeping,
@@ -191,5 +193,5 @@ def _kept(experiment: Experiment, task: Task) -> KeptRun | AbstractContextManage
         policy=experiment.clocks[which][NOMINAL].policy.name,
         rate_per_s=rate,
         seed=experiment.seed,
-        command=COMMAND,
+        origin=experiment.origin,
     )

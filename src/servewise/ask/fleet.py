@@ -24,10 +24,11 @@ from servewise.ask.fleet_options import (
     splits_of,
 )
 from servewise.ask.fleet_rows import against, fleet_row, replica_rows
-from servewise.ask.fleet_run import FleetExperiment
+from servewise.ask.fleet_run import COMMAND, FleetExperiment
 from servewise.ask.fleet_servers import Servers, behaviour_of, by_clock, longest_of, one_replica, servers_of
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
+from servewise.ask.origin import origin_of
 from servewise.ask.rows import slo_rows
 from servewise.ask.serving import (
     Door,
@@ -46,6 +47,7 @@ from servewise.executing.executor import Executor, executor_named
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.records.noted import note_caveats
+from servewise.records.origin import Origin
 from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.outage import RULES, Outage
 from servewise.steptime.link import LinkTime
@@ -87,6 +89,7 @@ def fleet(
     processes: int = 1,
     executor: str | Executor = "local",
     keep: str | Path | None = None,
+    command: str | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Answer:
@@ -102,8 +105,8 @@ def fleet(
     that do both; KV moves over ``link`` (a network's or an accelerator's name, ``50GB/s:10us``), with ``overlap`` layer
     by layer; answers are sent to decode servers by ``decode_router``.
 
-    ``policy`` and what follows, ``workload``, seeds, intervals, ``executor`` and ``keep`` are as in ``simulate``;
-    ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
+    ``policy`` and what follows, ``workload``, seeds, intervals, ``executor``, ``keep`` and ``command`` are as in
+    ``simulate``; ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
     """
     splits = splits_of(disaggregate, replicas)
     _belongs(link=link, overlap=overlap, decode_router=decode_router, on_failure=on_failure, apart=splits, fail=fail)
@@ -133,6 +136,10 @@ def fleet(
     deque(door, maxlen=0)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     where = executor_named(executor, processes, keep)
+    files = {"model": model, "accelerator": accelerator, "estimator": estimator}
+    keeps = run_dir is not None or where.keep is not None
+    line = command or COMMAND
+    origin = origin_of(line, workload, **files) if keeps else Origin(command=line)
     random = any(name in DRAWING for each in layouts for name in (each.router, how.decode_router))
     offsets = seeds if is_seeded(load) or random else 1
     experiment = FleetExperiment(
@@ -148,8 +155,9 @@ def fleet(
         conditions=fleet_conditions(pools, load, rates, layouts, how, range(seed, seed + offsets)),
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(layouts) * len(rates) > 1,
+        origin=origin,
     )
-    rows = run(experiment, rates, where, progress)
+    rows = run(experiment, rates, replace(where, sources=origin.sources), progress)
     caveats = unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0]))
     note_caveats(kept_folders(experiment, rows), caveats)
     return Answer("fleet", experiment.conditions, _result(layouts, rates, rows, pools, objective), caveats)

@@ -17,6 +17,7 @@ from servewise.ask.telling import told
 from servewise.executing.executor import Executor
 from servewise.executing.workers import Workers
 from servewise.metrics.summary import RunSummary
+from servewise.records.origin import Origin
 
 Progress = Callable[[int, int], None]
 
@@ -35,8 +36,9 @@ def run(
     rows = [(which, rate) for which in range(len(experiment.layouts)) for rate in rates]
     tasks = [(which, rate, *replicate) for which, rate in rows for replicate in experiment.replicates]
     folders = kept_folders(experiment, rows)
-    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND)
-    simulated, of = experiment.requests * len(tasks), kept_by(replace(experiment, run_dir=None), executor)
+    keeping = planned(experiment.run_dir, folders, experiment.conditions, COMMAND, experiment.origin.command)
+    simulated = experiment.requests * len(tasks)
+    of = kept_by(replace(experiment, run_dir=None, origin=Origin()), executor)
     telling = told(progress if experiment.is_long else None, simulated)
     with (
         keeping,

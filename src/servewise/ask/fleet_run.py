@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
+from servewise.records.origin import Origin
 from servewise.simulate.disaggregated.transfers import Moved
 from servewise.simulate.fleet.fleet import FleetRun
 from servewise.simulate.fleet.kind import ReplicaKind
@@ -64,6 +65,7 @@ class FleetExperiment:
     conditions: Conditions
     run_dir: Path | None
     several: bool
+    origin: Origin = field(default_factory=Origin)
     telling: Path | None = None  # where long runs tell how far they are
 
     @property
@@ -151,5 +153,5 @@ def kept_run(experiment: FleetExperiment, task: Task) -> KeptRun | AbstractConte
         policy=f"{layout.router}, {layout.title}",
         rate_per_s=rate,
         seed=experiment.seed,
-        command=COMMAND,
+        origin=experiment.origin,
     )

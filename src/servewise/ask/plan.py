@@ -20,6 +20,7 @@ from servewise.ask.names import (
     with_kv_heads,
 )
 from servewise.ask.numbers import positive, share, whole, wholes
+from servewise.ask.origin import origin_of
 from servewise.ask.planned import caveats_of, result_of
 from servewise.ask.presets import PRESETS
 from servewise.ask.serving import (
@@ -152,6 +153,8 @@ def plan(
         most_accelerators=None if max_accelerators is None else whole(max_accelerators, "max_accelerators"),
         prunes=prune,
     )
+    if where.keep is not None:
+        where = replace(where, sources=origin_of("", workload, prices=prices, estimator=estimator).sources)
     found = find_plan(question, where, progress, tell)
     kinds = {kind_for(each.deployment, estimator) for each in question.candidates}
     launches = launches_of(question, found, fetched_as(model, spec.name), targets, space.limits.max_context_tokens)

@@ -19,6 +19,7 @@ from servewise.conditions import Conditions
 from servewise.records.begun import Begun, read_begun
 from servewise.records.columns import RequestColumns
 from servewise.records.open_run import OpenRun, refuse_kept
+from servewise.records.origin import Origin
 from servewise.records.run_directory import RunRecord
 from servewise.records.streaming import GrowingRun
 from servewise.simulate.run import Run
@@ -29,7 +30,7 @@ class KeptRun:
     """A simulated run's directory: there, and marked partial, from before the run; whole once it was finished."""
 
     def __init__(
-        self, directory: Path, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, command: str
+        self, directory: Path, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, origin: Origin
     ) -> None:
         self._record = RunRecord(
             kind="simulated",
@@ -37,7 +38,8 @@ class KeptRun:
             requests=RequestColumns(),
             seed=seed,
             versions={"servewise": __version__},
-            command=command,
+            command=origin.command,
+            sources=origin.sources,
             details={"policy": policy, "rate_per_s": rate_per_s},
         )
         self._directory = directory
@@ -70,8 +72,10 @@ class KeptRun:
 
 
 @contextmanager
-def planned(folder: Path | None, runs: Sequence[Path], conditions: Conditions, command: str) -> Iterator[None]:
-    """While entered, ``folder`` says that it is to hold ``runs``; when they are there, no more.
+def planned(
+    folder: Path | None, runs: Sequence[Path], conditions: Conditions, command: str, line: str
+) -> Iterator[None]:
+    """While entered, ``folder`` says that it is to hold ``runs``, made by ``line``; when they are there, no more.
 
     Raises InputError, before anything is run, where one of them is there already.
     """
@@ -81,7 +85,7 @@ def planned(folder: Path | None, runs: Sequence[Path], conditions: Conditions, c
         yield
         return
     names = tuple(each.relative_to(folder).as_posix() for each in runs)
-    begun = Begun(command=command, conditions=conditions, runs=names)
+    begun = Begun(command=command, conditions=conditions, runs=names, asked={"line": line})
     claim = begun.place(folder)
     try:
         yield

@@ -12,10 +12,11 @@ from typing import Any, Unpack
 
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, conditions_of, deploy
-from servewise.ask.experiment import Experiment, Progress, Row, kept_folders, replicates_of, run
+from servewise.ask.experiment import COMMAND, Experiment, Progress, Row, kept_folders, replicates_of, run
 from servewise.ask.moment import window_of, writable, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import positives, whole
+from servewise.ask.origin import origin_of
 from servewise.ask.rows import simulated_row, slo_rows
 from servewise.ask.serving import (
     WINDOW_S,
@@ -58,6 +59,7 @@ from servewise.plan.clock import clock_for
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
 from servewise.records.noted import note_caveats
+from servewise.records.origin import Origin
 from servewise.simulate.unit_step import UnitStep
 from servewise.steptime.estimator import Estimator
 from servewise.steptime.ranges import under_way_caveats
@@ -102,6 +104,7 @@ def simulate(
     processes: int = 1,
     executor: str | Executor = "local",
     keep: str | Path | None = None,
+    command: str | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Answer:
@@ -121,6 +124,7 @@ def simulate(
     ui.perfetto.dev. More than one of ``processes`` needs the caller's script to have ``if __name__ == "__main__":``.
     ``executor``: ``local``, or a Ray cluster: ``ray``, ``ray://host:port``, ``host:port``; ``keep``: a folder for what
     each finished run gave, from which the same call goes on (``executing.Executor``). Neither changes the answer.
+    ``command``: the line that asks, which kept runs hold.
     """
     deployment = deploy(model, accelerator, **options)
     choices = PolicyOptions(
@@ -136,6 +140,10 @@ def simulate(
     rates = _rates(load, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     where = executor_named(executor, processes, keep)
+    files = {"model": model, "accelerator": accelerator, "estimator": estimator}
+    keeps = run_dir is not None or where.keep is not None
+    line = command or COMMAND
+    origin = origin_of(line, workload, **files) if keeps else Origin(command=line)
     whole(seeds, "seeds", most=MOST_SEEDS)
     whole(seed, "seed", least=0)
     clock = UnitStep() if unit_step else clock_for(deployment, estimator)
@@ -176,8 +184,9 @@ def simulate(
         ),
         run_dir=None if run_dir is None else Path(run_dir),
         several=len(policies) * len(rates) > 1,
+        origin=origin,
     )
-    rows, knees = run(experiment, rates, where, progress)
+    rows, knees = run(experiment, rates, replace(where, sources=origin.sources), progress)
     shown: dict[str, Any] = {}
     if seen is not None and seen_file is not None:
         source, _ = source_of(load, rates[0], seed, longest_context(deployment))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from servewise.cli.commandline import typed_line
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, PER_S, SHARE, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -110,7 +111,7 @@ def command(
     from servewise.ask.bench import bench
 
     with progress_bar("measuring") as progress:
-        found = bench(str(url), BenchOptions(**options), progress=progress)
+        found = bench(str(url), BenchOptions(**options), command=typed_line(), progress=progress)
     return _shown(show, found)
 
 

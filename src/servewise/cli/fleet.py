@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from servewise.cli.commandline import typed_line
 from servewise.cli.names import POLICY, WORKLOAD
 from servewise.cli.options import deployment_options, estimator_option, executor_options
 from servewise.cli.progress import progress_bar
@@ -82,6 +83,7 @@ def command(
             router_settings=pairs_of(router_set),
             settings=pairs_of(settings),
             disaggregate=disaggregate or (),
+            command=typed_line(),
             progress=progress,
             **options,
         )

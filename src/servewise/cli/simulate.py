@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from servewise.cli.commandline import typed_line
 from servewise.cli.names import POLICIES, WORKLOAD
 from servewise.cli.options import deployment_options, estimator_option, executor_options, seed_options
 from servewise.cli.progress import progress_bar
@@ -62,5 +63,13 @@ def command(
 
     names = [name.strip() for name in policy.split(",")]
     with progress_bar("simulating") as progress:
-        answer = simulate(model, accelerator, policy=names, settings=pairs_of(settings), progress=progress, **options)
+        answer = simulate(
+            model,
+            accelerator,
+            policy=names,
+            settings=pairs_of(settings),
+            command=typed_line(),
+            progress=progress,
+            **options,
+        )
     show(answer)

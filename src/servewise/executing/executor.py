@@ -7,6 +7,7 @@ from pathlib import Path
 
 from servewise.errors import UnknownName
 from servewise.executing.cluster import host_and_port
+from servewise.records.origin import Source
 
 LOCAL, RAY = "local", "ray"
 SMALL = 20_000  # requests
@@ -17,13 +18,15 @@ class Executor:
     """``processes`` of this machine (1: the caller's own), or a Ray ``cluster``: ``auto`` or its address.
 
     ``keep``: a folder that keeps what each finished task gave, so that a sweep that was broken off goes on from there;
-    ``forget``: what is kept of a sweep is taken away when the sweep ends well. Nothing else depends on any of it.
+    ``forget``: what is kept of a sweep is taken away when the sweep ends well; ``sources``: the files that it is made
+    from, as what is kept says. Nothing else depends on any of it.
     """
 
     processes: int = 1
     cluster: str | None = None
     keep: Path | None = None
     forget: bool = False
+    sources: tuple[Source, ...] = ()
 
     def worthwhile(self, requests: int) -> Executor:
         """The same with one process where ``requests`` to simulate are too few: starting more takes as long."""

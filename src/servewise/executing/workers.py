@@ -36,7 +36,8 @@ class Workers(Generic[S]):
 
     def __init__(self, shared: S, executor: Executor, of: object = None) -> None:
         self._shared, self._executor = shared, executor
-        self._kept = None if executor.keep is None else Kept(executor.keep, shared if of is None else of)
+        question = shared if of is None else of
+        self._kept = None if executor.keep is None else Kept(executor.keep, question, executor.sources)
         self._place: Place | None = None
         self._done = self._before = self._asked = 0
 

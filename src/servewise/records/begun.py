@@ -21,6 +21,7 @@ from servewise.errors import InputError
 from servewise.records.claim import Claim, under_way
 from servewise.records.placing import placed, unwritable
 from servewise.records.run_directory import CUT_OFF, MAX_HEADER_BYTES, conditions_from
+from servewise.records.text import text_of
 
 NAME = "begun.json"
 CUT = "cut"  # the folder in it for runs that were cut off and made again: they are in no figure
@@ -52,7 +53,7 @@ class Begun:
             "asked": dict(self.asked),
             "whole": self.whole,
         }
-        return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return text_of(document)
 
     def place(self, folder: Path) -> Claim:
         """Make ``folder`` with it, or put it in one without: other runs may be there already. The folder is claimed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from servewise.atomic import replace_whole
 from servewise.caveats import Caveat
 from servewise.records.placing import unwritable
 from servewise.records.run_directory import HEADER, read_header
+from servewise.records.text import text_of
 
 
 def note_caveats(directories: Iterable[Path], caveats: Sequence[Caveat]) -> None:
@@ -23,8 +23,7 @@ def note_caveats(directories: Iterable[Path], caveats: Sequence[Caveat]) -> None
         new = [each.to_json() for each in caveats if each.to_json() not in header["caveats"]]
         if "partial" in header or not new:
             continue
-        text = json.dumps(header | {"caveats": new + header["caveats"]}, indent=2, ensure_ascii=False) + "\n"
         try:
-            replace_whole(directory / HEADER, text.encode())
+            replace_whole(directory / HEADER, text_of(header | {"caveats": new + header["caveats"]}))
         except OSError as error:
             raise unwritable(directory, error, "the run in it is whole") from error

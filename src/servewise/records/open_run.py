@@ -20,7 +20,7 @@ from servewise.records.claim import Claim
 from servewise.records.columns import RequestColumns
 from servewise.records.journal import Journal
 from servewise.records.placing import placed, refuse_occupied, unwritable
-from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_of, sums_of
+from servewise.records.run_directory import HEADER, NOWHERE, PARTIAL, REQUESTS, STEPS, RunRecord, header_bytes, sums_of
 from servewise.records.tables import requests_to_parquet, steps_to_parquet
 
 
@@ -41,7 +41,7 @@ class OpenRun:
         ``claimed``: the caller has made it and holds its claim; it may hold other files. Raises InputError where it
         cannot be written, before any request was sent for it.
         """
-        made = cls(directory, _headed(directory, _text(run, {}, PARTIAL), claimed=claimed), None)
+        made = cls(directory, _headed(directory, header_bytes(run, {}, PARTIAL), claimed=claimed), None)
         try:
             made._journal = Journal(directory / PARTIAL)
             settle(directory)
@@ -58,7 +58,7 @@ class OpenRun:
 
         One that was announced and left by a program that is dead is taken over: it holds nothing.
         """
-        text = _text(run, {}, NOWHERE)
+        text = header_bytes(run, {}, NOWHERE)
         if not is_left(directory):
             return cls(directory, placed(directory, {HEADER: text}), None)
         try:
@@ -97,7 +97,7 @@ class OpenRun:
     def finish_grown(self, run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> None:
         """Close the directory of ``run``, whose row files are there: ``sums`` is what is said of them."""
         try:
-            replace_whole(self.directory / HEADER, _text(run, sums, None))
+            replace_whole(self.directory / HEADER, header_bytes(run, sums))
             if self._journal is not None:
                 self._journal.path.unlink()
         except OSError as error:
@@ -140,11 +140,6 @@ def _headed(directory: Path, header: bytes, *, claimed: bool) -> Claim | None:
     except OSError as error:
         raise _unwritable(directory, error) from error
     return None
-
-
-def _text(run: RunRecord, sums: Mapping[str, Mapping[str, Any]], partial: str | None) -> bytes:
-    header = header_of(run, sums) | ({} if partial is None else {"partial": partial})
-    return (json.dumps(header, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _unwritable(directory: Path, error: OSError) -> InputError:

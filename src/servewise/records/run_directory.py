@@ -20,6 +20,7 @@ from servewise.errors import InputError
 from servewise.records.claim import under_way
 from servewise.records.columns import RequestColumns, StepColumns
 from servewise.records.journal import Journalled, read_journal
+from servewise.records.origin import Source, sources_from
 from servewise.records.placing import placed
 from servewise.records.tables import (
     requests_from_parquet,
@@ -27,6 +28,7 @@ from servewise.records.tables import (
     steps_from_parquet,
     steps_to_parquet,
 )
+from servewise.records.text import text_of
 
 SCHEMA = "servewise.run/1"
 HEADER, REQUESTS, STEPS = "run.json", "requests.parquet", "steps.parquet"
@@ -41,8 +43,8 @@ class RunRecord:
     """A run as it stands in a directory.
 
     ``kind`` is ``simulated`` or ``measured``; ``slots`` the sequences that could run at once (None: not known);
-    ``versions`` name the software (servewise, the engine); ``command`` made the run; ``details`` holds what else its
-    maker knows (plain JSON). ``steps`` is None in a measured run.
+    ``versions`` name the software (servewise, the engine); ``command`` made the run, of the files ``sources``;
+    ``details`` holds what else its maker knows (plain JSON). ``steps`` is None in a measured run.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class RunRecord:
     seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    sources: tuple[Source, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -62,8 +65,7 @@ def write_run(directory: Path, run: RunRecord) -> None:
     files = {REQUESTS: requests_to_parquet(run.requests)}
     if run.steps is not None:
         files[STEPS] = steps_to_parquet(run.steps)
-    header = json.dumps(header_of(run, sums_of(files)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    placed(directory, files | {HEADER: header.encode()}).release()
+    placed(directory, files | {HEADER: header_bytes(run, sums_of(files))}).release()
 
 
 def read_run(directory: Path) -> RunRecord:
@@ -95,6 +97,7 @@ def _record(directory: Path, header: Mapping[str, Any]) -> RunRecord:
         seed=_optional_whole(header, "seed", where),
         versions={str(name): str(version) for name, version in _table(header, "versions", where).items()},
         command=_of(header, "command", str, where),
+        sources=sources_from(header.get("sources"), where),
         caveats=tuple(_caveat(each, where) for each in _of(header, "caveats", list, where)),
         details=_table(header, "details", where),
     )
@@ -150,8 +153,12 @@ def sums_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     return {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
 
 
-def header_of(run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``run.json`` holds of ``run``, whose other files have these ``sums``."""
+def header_bytes(run: RunRecord, sums: Mapping[str, Mapping[str, Any]], partial: str | None = None) -> bytes:
+    """``run.json`` of ``run``, whose other files have these ``sums``; ``partial``: where the rows are until its end."""
+    return text_of(_header(run, sums) | ({} if partial is None else {"partial": partial}))
+
+
+def _header(run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kind": run.kind,
@@ -160,6 +167,7 @@ def header_of(run: RunRecord, sums: Mapping[str, Mapping[str, Any]]) -> dict[str
         "slots": run.slots,
         "versions": dict(run.versions),
         "command": run.command,
+        "sources": [each.to_json() for each in run.sources],
         "caveats": [each.to_json() for each in run.caveats],
         "details": dict(run.details),
         "files": dict(sums),

@@ -12,7 +12,7 @@ from servewise.workload.conversations import Conversations
 from servewise.workload.synthetic import ClosedLoop
 from servewise.workload.traces.load import load_trace
 from servewise.workload.traces.trace import Trace
-from servewise.workload.workload_file import Described, read_workload
+from servewise.workload.workload_file import Described, read_workload, traces_of
 
 DATA = Path(__file__).parent / "data"
 
@@ -45,6 +45,14 @@ def load_workload(
         hint = "change its concurrency, or use open arrivals"
         raise InputError("a closed loop has no arrival rate", where=name_or_path, hint=hint)
     return found.at_rate(rate_per_s)
+
+
+def files_of(name_or_path: str) -> tuple[Path, ...]:
+    """The files that ``load_workload`` reads for it: none for a preset; a workload file may name a trace beside it."""
+    path = Path(name_or_path)
+    if name_or_path in presets():
+        return ()
+    return (path, *traces_of(path)) if path.suffix == ".toml" else (path,)
 
 
 def with_requests(workload: Described, count: int) -> Described:

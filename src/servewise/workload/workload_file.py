@@ -89,23 +89,34 @@ Described = Synthetic | ClosedLoop | Conversations | Trace
 
 def read_workload(path: Path) -> Described:
     """The workload that the TOML file at ``path`` describes; InputError for anything that it does not know."""
-    where = str(path)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError("is over 16 MB: no workload file is", where=where)
-        found = tomllib.loads(path.read_text("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InputError("is not text in UTF-8", where=where) from error
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror or error})", where=where) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is no TOML ({' '.join(str(error).split())[:160]})", where=where) from error
+    where, found = str(path), _parsed(path)
     try:
         return described(found, where, path.parent)
     except InputError as error:
         if error.where:
             raise
         raise InputError(error.what, where=where, hint=error.hint) from error
+
+
+def traces_of(path: Path) -> tuple[Path, ...]:
+    """The trace that the TOML file at ``path`` names, if any; InputError where it cannot be read."""
+    part = _parsed(path).get("trace")
+    named = part.get("path") if isinstance(part, dict) else None
+    return (path.parent / named,) if isinstance(named, str) else ()
+
+
+def _parsed(path: Path) -> Table:
+    where = str(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError("is over 16 MB: no workload file is", where=where)
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError("is not text in UTF-8", where=where) from error
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=where) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no TOML ({' '.join(str(error).split())[:160]})", where=where) from error
 
 
 def described(table: Table, where: str, folder: Path) -> Described:
