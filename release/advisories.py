@@ -7,7 +7,8 @@ from ``introduced`` to before ``fixed`` (or up to ``last_affected``). Ranges of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import yaml
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from release.versions import Locked
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,11 @@ class Snapshot:
     records: tuple[Mapping[str, Any], ...]
     newest: str
 
-    def findings(self, versions: Mapping[str, str]) -> Iterator[Finding]:
+    def findings(self, at: Iterable[Locked]) -> Iterator[Finding]:
         """What holds for those packages at those versions; what was withdrawn does not."""
+        versions = defaultdict(list)
+        for name, version in at:
+            versions[name].append(version)
         for record in self.records:
             if not record.get("withdrawn"):
                 yield from _findings(record, versions)
@@ -46,7 +52,7 @@ class Snapshot:
 
 def read(folder: Path) -> Snapshot:
     """Every record below ``folder``. Raises ValueError where there is none: nothing asked is no answer."""
-    loaders = {".yaml": yaml.safe_load, ".json": json.loads}
+    loaders: dict[str, Callable[[str], Any]] = {".yaml": _yaml, ".json": json.loads}
     paths = [each for each in sorted(folder.rglob("*")) if each.suffix in loaders]
     found = [loaders[each.suffix](each.read_text()) for each in paths]
     records = tuple(each for each in found if isinstance(each, dict) and "affected" in each)
@@ -55,15 +61,20 @@ def read(folder: Path) -> Snapshot:
     return Snapshot(records, max(str(each.get("modified", ""))[:10] for each in records))
 
 
-def _findings(record: Mapping[str, Any], versions: Mapping[str, str]) -> Iterator[Finding]:
+def _yaml(text: str) -> Any:
+    """By the C library where PyYAML was built with it: the database has thousands of files."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _findings(record: Mapping[str, Any], versions: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     for affected in record["affected"]:
         name = canonicalize_name(affected.get("package", {}).get("name", ""))
-        if affected.get("package", {}).get("ecosystem") != "PyPI" or name not in versions:
+        if affected.get("package", {}).get("ecosystem") != "PyPI":
             continue
-        version = Version(versions[name])
         ranges = [each["events"] for each in affected.get("ranges", ()) if each["type"] == "ECOSYSTEM"]
-        if _listed(version, affected.get("versions", ())) or any(_within(version, each) for each in ranges):
-            yield Finding(name, str(version), record["id"], _fixed(version, ranges))
+        for version in map(Version, versions.get(name, ())):
+            if _listed(version, affected.get("versions", ())) or any(_within(version, each) for each in ranges):
+                yield Finding(name, str(version), record["id"], _fixed(version, ranges))
 
 
 def _listed(version: Version, listed: Sequence[str]) -> bool:

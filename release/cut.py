@@ -26,7 +26,7 @@ from release.artefacts import Artefacts, proven
 from release.from_wheel import asked, each_python
 from release.lock import drift
 from release.tree import ROOT, git, version
-from release.versions import versions
+from release.versions import all_locked
 
 SKIPPABLE = ("tests", "pythons", "audit")
 
@@ -131,7 +131,7 @@ def write_bill(release: Release) -> str:
 
 def run_audit(_: Release) -> str:
     """No known vulnerability in what is locked; what could not be asked about counts as a failure."""
-    found = audit.asking("pypi", versions())
+    found = audit.asking("pypi", all_locked())
     if found.exit_code:
         raise Refused(str(found))
     return str(found)
