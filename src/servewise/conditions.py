@@ -11,7 +11,8 @@ class Conditions:
 
     ``hardware`` names the accelerator and how many; ``load`` is the batch, the concurrency or the rate;
     ``lengths`` are the context, or the input and output lengths, in tokens; ``precision`` covers weights,
-    KV cache and activations. The rest is there where it applies.
+    KV cache and activations. ``experts`` says how popular experts that are spread over ranks are. The rest is there
+    where it applies.
     """
 
     hardware: str
@@ -20,6 +21,7 @@ class Conditions:
     precision: str
     model: str | None = None
     parallelism: str | None = None
+    experts: str | None = None
     engine: str | None = None
     estimator: str | None = None
     policy: str | None = None

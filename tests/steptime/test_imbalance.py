@@ -7,17 +7,18 @@ import math
 import numpy as np
 import pytest
 
+from servewise.deployment.expert_load import EVEN, R1, Drawn
 from servewise.steptime.imbalance import load_of
-from servewise.steptime.routing import R1, Routing
+from servewise.steptime.routing import Routing
 
 
-def sampled(routing: Routing, tokens: int, draws: int = 400) -> tuple[float, float]:
+def sampled(routing: Routing, concentration: float, tokens: int, draws: int = 400) -> tuple[float, float]:
     """(fullest rank over the mean, most experts read on a rank) by letting every token choose."""
     rng = np.random.default_rng(99)
     per_rank = routing.experts // routing.ranks
     fullest, widest = [], []
     for _ in range(draws):
-        popularity = rng.dirichlet(np.full(routing.experts, routing.concentration))
+        popularity = rng.dirichlet(np.full(routing.experts, concentration))
         with np.errstate(divide="ignore"):
             keys = np.log(popularity) + rng.gumbel(size=(tokens, routing.experts))
         chosen = np.argpartition(-keys, routing.chosen - 1, axis=1)[:, : routing.chosen]
@@ -34,8 +35,8 @@ def sampled(routing: Routing, tokens: int, draws: int = 400) -> tuple[float, flo
 )
 def test_as_sampling_finds_it(experts: int, chosen: int, ranks: int, concentration: float, tokens: int) -> None:
     """Expected maxima are within 10% of letting each token choose its experts by popularity."""
-    routing = Routing(experts=experts, chosen=chosen, ranks=ranks, concentration=concentration)
-    fullest, widest = sampled(routing, tokens)
+    routing = Routing(experts=experts, chosen=chosen, ranks=ranks, load=Drawn(concentration))
+    fullest, widest = sampled(routing, concentration, tokens)
 
     assert load_of(routing).hottest(tokens) == pytest.approx(fullest, rel=0.1)
     assert load_of(routing).experts_read(tokens) == pytest.approx(widest, rel=0.1)
@@ -43,7 +44,7 @@ def test_as_sampling_finds_it(experts: int, chosen: int, ranks: int, concentrati
 
 def test_even_popularity_and_many_tokens_are_even() -> None:
     """With infinite concentration the fullest rank nears the mean; at few tokens chance alone makes it uneven."""
-    load = load_of(Routing(experts=256, chosen=8, ranks=32, concentration=math.inf))
+    load = load_of(Routing(experts=256, chosen=8, ranks=32, load=EVEN))
 
     assert load.hottest(100_000) == pytest.approx(1.0, abs=0.02)
     assert load.hottest(10**9) == pytest.approx(1.0, abs=0.02)
@@ -62,7 +63,7 @@ def test_few_tokens_by_hand() -> None:
 def test_large_batches_are_ranks_times_the_largest_share() -> None:
     """With two experts on two ranks, each token choosing one, the fuller rank tends to the mean of max(p, 1 - p)."""
     # Dirichlet(1, 1) makes p uniform: E max(p, 1 - p) = 3/4, over a mean share of 1/2.
-    load = load_of(Routing(experts=2, chosen=1, ranks=2, concentration=1.0))
+    load = load_of(Routing(experts=2, chosen=1, ranks=2, load=Drawn(1.0)))
 
     assert load.hottest(10**6) == pytest.approx(1.5, rel=0.06)
 
@@ -70,7 +71,7 @@ def test_large_batches_are_ranks_times_the_largest_share() -> None:
 @pytest.mark.parametrize("concentration", [0.1, R1, 10.0, math.inf])
 def test_loads_grow_with_tokens(concentration: float) -> None:
     """More tokens never load the fullest rank less, nor read fewer experts."""
-    load = load_of(Routing(experts=60, chosen=4, ranks=7, concentration=concentration))
+    load = load_of(Routing(experts=60, chosen=4, ranks=7, load=Drawn(concentration)))
     numbers = [1, 2, 3, 7, 8, 9, 20, 100, 1000, 5000, 131_072, 200_000]
     routed = [load.hottest(each) * each for each in numbers]
 

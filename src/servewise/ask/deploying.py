@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from servewise.ask.expert_loads import ExpertLoadLike, with_experts
 from servewise.ask.names import (
     AcceleratorLike,
     ModelLike,
@@ -28,8 +29,10 @@ class Options(TypedDict, total=False):
     """How the model is deployed; every question takes these, all optional.
 
     ``count``: accelerators in all (default: tp x pp). ``tp``, ``pp``: tensor- and pipeline-parallel degrees (default:
-    tensor parallel over ``count``); ``ep``: experts spread over all of them; ``dcp``: tensor ranks that share out the
-    KV cache's tokens. ``weights``, ``kv``, ``activations``: precisions (default: as engines choose).
+    tensor parallel over ``count``); ``ep``: experts spread over all of them, as popular as ``expert_load`` says
+    (``even``, ``dirichlet:0.46``, a file of counts), with ``redundant_experts`` copies placed by EPLB; ``dcp``: tensor
+    ranks that share out the KV cache's tokens. ``weights``, ``kv``, ``activations``: precisions (default: as engines
+    choose).
     ``engine``: ideal, vllm (default), sglang, trtllm, llamacpp, with a version where it matters (vllm-0.10).
     ``memory_utilization``: share of device memory that the engine may take. ``max_batched_tokens``,
     ``max_sequences``, ``max_context``, ``block_tokens``: the engine's limits. ``kv_heads``: as if the model had that
@@ -41,6 +44,8 @@ class Options(TypedDict, total=False):
     tp: int | None
     pp: int | None
     ep: bool
+    expert_load: ExpertLoadLike | None
+    redundant_experts: int | None
     dcp: int | None
     weights: PrecisionLike | None
     kv: PrecisionLike | None
@@ -65,6 +70,8 @@ def deploy(
     tp: int | None = None,
     pp: int | None = None,
     ep: bool = False,
+    expert_load: ExpertLoadLike | None = None,
+    redundant_experts: int | None = None,
     dcp: int | None = None,
     weights: PrecisionLike | None = None,
     kv: PrecisionLike | None = None,
@@ -90,7 +97,7 @@ def deploy(
         kv=precision_named(kv, "kv"),
         activations=precision_named(activations, "activations"),
     )
-    return Deployment(
+    found = Deployment(
         model=spec,
         accelerator=chip,
         weights=formats.weights,
@@ -106,6 +113,7 @@ def deploy(
             block_tokens=_limit(block_tokens, "block_tokens"),
         ),
     )
+    return with_experts(found, expert_load, redundant_experts)
 
 
 def conditions_of(deployment: Deployment, *, load: str, lengths: str, estimator: str | None = None) -> Conditions:
@@ -119,6 +127,7 @@ def conditions_of(deployment: Deployment, *, load: str, lengths: str, estimator:
         precision=precision_of(deployment),
         model=deployment.model.name,
         parallelism=str(deployment.parallelism),
+        experts=experts_of(deployment, estimator),
         engine=deployment.engine,
         estimator=estimator,
         version=__version__,
@@ -135,6 +144,14 @@ def hardware_of(deployment: Deployment) -> str:
 def precision_of(deployment: Deployment) -> str:
     """The three formats in words."""
     return f"{deployment.stored_weights} weights, {deployment.kv} KV cache, {deployment.activations} activations"
+
+
+def experts_of(deployment: Deployment, estimator: str | None) -> str | None:
+    """How popular experts are taken to be; None where it makes no difference."""
+    routed = any(group.feed_forward.experts for group in deployment.model.layers)
+    if not routed or deployment.parallelism.expert_ranks == 1:
+        return None
+    return "even (ideal)" if estimator == "ideal" else str(deployment.expert_load)
 
 
 def engine_named(name: str) -> str:

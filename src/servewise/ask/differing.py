@@ -21,6 +21,7 @@ _CURES = {
     "load": "compare at the same streams or rate",
     "workload": "the same workload in both",
     "parallelism": "the same parallelism in both, unless that is what you compare",
+    "experts": "the same --expert-load in both, unless that is what you compare",
     "engine": "the same engine in both, unless the engines are what you compare",
     "policy": "the same policy in both, unless the policies are what you compare",
     "estimator": "the same step times in both, unless they are what you compare",

@@ -19,12 +19,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ENGINES = ("ideal", "vllm", "sglang", "trtllm", "llamacpp")
 PRECISION_HELP = "fp32 bf16 fp16 fp8 int8 int6 int4 int3 int2 nvfp4 mxfp4 ..., or NAME:BITS"
+EXPERT_LOAD_HELP = "With --ep: even, dirichlet:C (default 0.46), or a JSON or CSV file of tokens by layer and expert."
 
 _DEPLOYMENT = (
     click.option("--count", type=WHOLE, help="Accelerators in all; default tp x pp."),
     click.option("--tp", type=WHOLE, help="Tensor-parallel degree; default: all accelerators of --count."),
     click.option("--pp", type=WHOLE, help="Pipeline-parallel degree."),
     click.option("--ep", is_flag=True, help="Experts are spread over all accelerators (expert parallel)."),
+    click.option("--expert-load", metavar="L", help=EXPERT_LOAD_HELP),
+    click.option("--redundant-experts", type=WHOLE, metavar="N", help="Copies of experts, all placed by EPLB; or 0."),
     click.option("--dcp", type=WHOLE, metavar="N", help="Tensor ranks that share out the KV cache's tokens."),
     click.option("--weights", metavar="P", help=f"Precision of the weights: {PRECISION_HELP}. Default: the model's."),
     click.option("--kv", metavar="P", help="Precision of the KV cache; default: 16 bits."),

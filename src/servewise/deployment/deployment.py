@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from servewise.deployment.expert_load import USUAL, ExpertLoad
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
 from servewise.precision import Precision
@@ -15,7 +16,8 @@ class Parallelism:
 
     ``tensor`` x ``pipeline`` accelerators hold one replica; ``data`` replicas of the attention share the experts when
     ``expert`` is set (experts are then spread over tensor x data ranks). ``decode_context``
-    tensor ranks (vLLM's DCP, a divisor of ``tensor``) share out the tokens of the KV cache.
+    tensor ranks (vLLM's DCP, a divisor of ``tensor``) share out the tokens of the KV cache. ``redundant_experts``
+    (vLLM's num_redundant_experts): copies that EPLB adds in each layer, placing all by their load; None: no EPLB.
     """
 
     tensor: int = 1
@@ -23,6 +25,12 @@ class Parallelism:
     data: int = 1
     expert: bool = False
     decode_context: int = 1
+    redundant_experts: int | None = None
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks over which whole experts are spread; 1: every rank has a slice of each."""
+        return self.tensor * self.data if self.expert else 1
 
     @property
     def accelerators(self) -> int:
@@ -30,10 +38,11 @@ class Parallelism:
         return self.tensor * self.pipeline * self.data
 
     def __str__(self) -> str:
-        """TP2, TP4 PP2, ..."""
+        """TP2, TP4 PP2, TP8 EP, TP8 EP EPLB+8, ..."""
         parts = [("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data), ("DCP", self.decode_context)]
+        balanced = "" if self.redundant_experts is None else f" EPLB+{self.redundant_experts}"
         return " ".join(f"{name}{count}" for name, count in parts if count > 1 or name == "TP") + (
-            " EP" if self.expert else ""
+            f" EP{balanced}" if self.expert else ""
         )
 
 
@@ -58,7 +67,8 @@ class Deployment:
     """A model on accelerators, split, in formats, run by ``engine``.
 
     ``engine`` is ideal, vllm, sglang, trtllm or llamacpp, with a version where it matters (``vllm-0.10``).
-    ``weights`` None means as the checkpoint stores them.
+    ``weights`` None means as the checkpoint stores them. ``expert_load``: how popular its routed experts are, where
+    they are spread over ranks.
     """
 
     model: ModelSpec
@@ -69,6 +79,7 @@ class Deployment:
     engine: str = "ideal"
     parallelism: Parallelism = field(default_factory=Parallelism)
     limits: Limits = field(default_factory=Limits)
+    expert_load: ExpertLoad = USUAL
 
     @property
     def stored_weights(self) -> Precision:

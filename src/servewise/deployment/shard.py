@@ -122,10 +122,11 @@ def _rank_dense(hidden: int, feed_forward: FeedForward, tensor: int) -> float:
 
 
 def _rank_experts(deployment: Deployment, profile: EngineProfile, feed_forward: FeedForward) -> float:
-    """Parameters of routed experts on one rank: a part of each, or whole ones when expert parallel."""
+    """Parameters of routed experts on one rank: a part of each, or whole ones and their copies when expert parallel."""
     split = deployment.parallelism
     parts = 1 if split.expert else split.tensor
-    held = math.ceil(feed_forward.experts / (split.tensor * split.data)) if split.expert else feed_forward.experts
+    stored = feed_forward.experts + (split.redundant_experts or 0 if feed_forward.experts else 0)
+    held = math.ceil(stored / split.expert_ranks)
     one = feed_forward.expert_parameters / parts
     if profile.mxfp4_padding and deployment.stored_weights.name == "mxfp4":
         hidden, whole = deployment.model.hidden_size, feed_forward.expert_parameters

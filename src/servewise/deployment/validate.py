@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
+from servewise.deployment.expert_load import Counted
 from servewise.errors import InputError
+from servewise.modelspec.spec import FeedForward
 
 MOST_ACCELERATORS = 100_000
+MOST_COPIES = 64  # of an expert
 MOST_TOKENS = 1_000_000_000_000
 
 
@@ -15,6 +18,7 @@ def check(deployment: Deployment) -> None:
     """Refuse (InputError) a split or limits that no engine could take."""
     _check_parallelism(deployment.parallelism, deployment.model.layer_count)
     _check_limits(deployment.limits)
+    check_experts(deployment)
     memory = deployment.accelerator.memory_bytes
     if not 0 < memory < math.inf:
         raise InputError(f"memory must be a positive number of bytes, not {memory!r}", where="accelerator")
@@ -30,6 +34,40 @@ def _check_parallelism(split: Parallelism, layers: int) -> None:
         raise InputError(
             f"dcp {split.decode_context} does not divide tp {split.tensor}", where="dcp", hint="give a divisor of tp"
         )
+
+
+def check_experts(deployment: Deployment) -> None:
+    """Refuse (InputError) expert loads that are not this model's, and copies that ranks cannot hold as many each of."""
+    routed = [group.feed_forward for group in deployment.model.layers if group.feed_forward.experts]
+    for part in routed if deployment.parallelism.expert_ranks > 1 else ():
+        _check_copies(deployment.parallelism, part)
+        if isinstance(deployment.expert_load, Counted):
+            _check_counts(deployment.expert_load, part)
+
+
+def _check_copies(split: Parallelism, part: FeedForward) -> None:
+    """As vLLM and SGLang assert it: all ranks hold as many."""
+    copies, ranks = split.redundant_experts, split.expert_ranks
+    if copies is None:
+        return
+    if copies < 0 or (part.experts + copies) % ranks:
+        fitting = -part.experts % ranks
+        what = f"{part.experts} experts and {copies} copies do not divide into {ranks} ranks"
+        raise InputError(what, where="redundant-experts", hint=f"{fitting}, {fitting + ranks}, ...")
+    if copies > MOST_COPIES * part.experts:
+        raise InputError(f"at most {MOST_COPIES} for each of {part.experts} experts", where="redundant-experts")
+
+
+def _check_counts(counted: Counted, part: FeedForward) -> None:
+    """A token chooses distinct experts: none has more than one in ``experts_per_token`` of a layer's choices."""
+    if counted.experts != part.experts:
+        what = f"{counted.source} counts {counted.experts} experts, the model has {part.experts}"
+        raise InputError(what, where="expert-load", hint="logical experts, copies summed")
+    for at, row in enumerate(counted.tokens):
+        if max(row) * part.experts_per_token > sum(row) * (1 + 1e-6):
+            what = f"{counted.source}: an expert of row {at} has {max(row) / sum(row):.1%} of the choices"
+            hint = f"a token chooses {part.experts_per_token} distinct ones: at most 1 in {part.experts_per_token}"
+            raise InputError(what, where="expert-load", hint=hint)
 
 
 def _check_limits(limits: Limits) -> None:

@@ -14,6 +14,7 @@ _WORDS = {
     "model": "Model",
     "hardware": "Hardware",
     "parallelism": "Parallelism",
+    "experts": "Expert load",
     "precision": "Precision",
     "engine": "Engine",
     "estimator": "Step times",
@@ -32,6 +33,7 @@ def caption(conditions: Conditions) -> str:
         _known(str(conditions)),
         conditions.workload,
         _labelled("step times", conditions.estimator),
+        _labelled("expert load", conditions.experts),
         _seeds(conditions),
     ]
     return clean("; ".join(part for part in parts if part))

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
+from servewise.deployment.expert_load import EVEN, USUAL, Counted
 from servewise.modelspec.spec import FeedForward
 from servewise.steptime.link import UNLINKED, LinkTime, link_time
-from servewise.steptime.routing import R1, Routing
+from servewise.steptime.routing import Routing
 
 if TYPE_CHECKING:
     from servewise.steptime.imbalance import Load
 
 UNEVEN = "expert-imbalance"
 COMBINED_BYTES = 2  # results come back in 16 bits
+STATED = 4096  # routed tokens at which a caveat says how full the fullest rank is
+CURE = (
+    "count the routed tokens of each expert on your own traffic and give the file: --expert-load FILE (SGLang's "
+    "expert_distribution_recorder, vLLM's EPLB load), or --expert-load even for the best case"
+)
 
 
 class HotRank(NamedTuple):
@@ -28,18 +34,27 @@ class HotRank(NamedTuple):
         return tokens * self.load.hottest(tokens * self.replicas)
 
     def read_share(self, tokens: int, even: float) -> float:
-        """The share of a rank's experts that it reads, never below the ``even`` share of distinct ones."""
-        held = self.load.routing.experts / self.load.routing.ranks
-        return min(1.0, max(even, self.load.experts_read(tokens * self.replicas) / held))
+        """The share of a rank's experts that it reads, never below the ``even`` share of distinct ones.
+
+        Above 1 where it holds copies beyond its share of the experts.
+        """
+        routing = self.load.routing
+        read = self.load.experts_read(tokens * self.replicas) * routing.ranks / routing.experts
+        return min(routing.stored / routing.experts, max(even, read))
 
 
-def hot_rank(deployment: Deployment, part: FeedForward, concentration: float = R1) -> HotRank | None:
+def hot_rank(deployment: Deployment, part: FeedForward) -> HotRank | None:
     """The fullest rank of ``part``'s experts; None where every rank holds a slice of each expert."""
     split = deployment.parallelism
-    ranks = split.tensor * split.data
-    if not split.expert or not part.experts or ranks == 1:
+    if not part.experts or split.expert_ranks == 1:
         return None
-    routing = Routing(experts=part.experts, chosen=part.experts_per_token, ranks=ranks, concentration=concentration)
+    routing = Routing(
+        experts=part.experts,
+        chosen=part.experts_per_token,
+        ranks=split.expert_ranks,
+        load=deployment.expert_load,
+        redundant=split.redundant_experts,
+    )
     from servewise.steptime.imbalance import load_of  # it draws with NumPy, which most questions can do without
 
     return HotRank(load_of(routing), split.data)
@@ -48,14 +63,36 @@ def hot_rank(deployment: Deployment, part: FeedForward, concentration: float = R
 def uneven_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
     """What a reader must know of the load that was assumed."""
     parts = [group.feed_forward for group in deployment.model.layers]
-    hot = [found.load.hottest(4096) for part in parts if (found := hot_rank(deployment, part)) is not None]
+    hot = [found.load.hottest(STATED) for part in parts if (found := hot_rank(deployment, part)) is not None]
     if not hot:
         return ()
-    message = (
-        f"experts are taken to be as unevenly popular as DeepSeek-R1's: at 4,096 tokens the fullest rank has "
-        f"{max(hot):.2g} times the mean (reported: 1.07 to 2.6, after rebalancing 1.1)"
-    )
-    return (Caveat(UNEVEN, message, "count the routed tokens of each rank on your own traffic"),)
+    fullest = f"at {STATED:,} tokens the fullest rank has {max(hot):.3g} times the mean"
+    message = f"{_popular(deployment)}: {fullest}{_reported(deployment)}{_balanced(deployment)}"
+    return (Caveat(UNEVEN, message, CURE),)
+
+
+def _popular(deployment: Deployment) -> str:
+    """The load in words, and where it is from."""
+    load = deployment.expert_load
+    if isinstance(load, Counted):
+        return f"experts are as popular as --expert-load {load.source} counts them ({len(load.tokens)} layers)"
+    if load == USUAL:
+        return f"experts are taken to be as unevenly popular as DeepSeek-R1's (--expert-load {load}, the default)"
+    if load == EVEN:
+        return "experts are taken to be equally popular (--expert-load even), so that chance alone loads ranks unevenly"
+    return f"experts' popularity is drawn from a Dirichlet distribution (--expert-load {load})"
+
+
+def _reported(deployment: Deployment) -> str:
+    return " (reported: 1.07 to 2.6, after rebalancing 1.1)" if deployment.expert_load == USUAL else ""
+
+
+def _balanced(deployment: Deployment) -> str:
+    copies = deployment.parallelism.redundant_experts
+    if copies is None:
+        return ""
+    by = "by just this load, which drifts in service"
+    return f"; EPLB has placed them, with {copies} copies (--redundant-experts), {by}"
 
 
 class AllToAll(NamedTuple):
@@ -95,7 +132,7 @@ def all_to_all_of(deployment: Deployment, part: FeedForward) -> AllToAll:
     return AllToAll(
         chosen=part.experts_per_token,
         hidden=deployment.model.hidden_size,
-        ranks=split.tensor * split.data,
+        ranks=split.expert_ranks,
         share=1.0 / split.tensor,
         sent_bytes=deployment.activations.bits / 8,
         link=link_time(accelerator if accelerator.link else UNLINKED),
