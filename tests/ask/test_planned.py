@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.plan.made import candidate, poisson, weighed
 
 from servewise.ask.launching import fetched_as
-from servewise.ask.planned import caveats_of
+from servewise.ask.planned_caveats import caveats_of
 from servewise.metrics.slo import parse_slo
 from servewise.plan.planner import Planned, Pruning
 from servewise.plan.question import Question

@@ -69,6 +69,11 @@ class Space:
     limits: Limits = field(default_factory=Limits)
     window_s: float = 0.05
 
+    @property
+    def longest_tokens(self) -> int | None:
+        """The longest sequence that its servers take, None: any."""
+        return self.limits.max_context_tokens or self.model.max_context_tokens
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:

@@ -1,0 +1,93 @@
+"""What a plan varies, as it is asked for: one value or several of each; and the space of candidates that it spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from servewise.ask.deploying import engine_named
+from servewise.ask.names import AcceleratorLike, PrecisionLike, accelerator_named, precision_named
+from servewise.ask.numbers import positive, share, whole, wholes
+from servewise.ask.presets import PRESETS
+from servewise.ask.serving import POLICIES
+from servewise.caveats import Caveat
+from servewise.deployment.deployment import Limits
+from servewise.errors import InputError, UnknownName
+from servewise.hardware.accelerator import Accelerator
+from servewise.modelspec.spec import ModelSpec
+from servewise.plan.candidates import Listed, Space
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Varied:
+    """The arguments of ``plan`` that span its candidates, unread; each is one value or several, None the usual one."""
+
+    accelerators: AcceleratorLike | Iterable[AcceleratorLike]
+    counts: int | Iterable[int]
+    pp: int | Iterable[int]
+    weights: PrecisionLike | Iterable[PrecisionLike] | None
+    kv: PrecisionLike | Iterable[PrecisionLike] | None
+    engine: str | Iterable[str]
+    policy: str | Iterable[str]
+    slots: int | Iterable[int] | None
+    max_batched_tokens: int | Iterable[int] | None
+    window: float
+    chunked: bool | Iterable[bool]
+    prefix_cache: bool | Iterable[bool]
+    memory_utilization: float | Iterable[float] | None
+    max_context: int | None
+
+    def space(self, model: ModelSpec) -> Space:
+        """All of it for ``model``; InputError names the argument that makes no sense."""
+        return Space(
+            model=model,
+            accelerators=tuple(accelerator_named(each) for each in _several(self.accelerators)),
+            counts=wholes(self.counts, "counts"),
+            pipelines=wholes(self.pp, "pp"),
+            weights=_each(self.weights, lambda each: precision_named(each, "weights")),
+            kv=_each(self.kv, lambda each: precision_named(each, "kv")),
+            engines=tuple(engine_named(each) for each in _several(self.engine)),
+            policies=tuple(_policy(each) for each in _several(self.policy)),
+            slots=_each(self.slots, lambda each: whole(each, "slots")),
+            batched_tokens=_each(self.max_batched_tokens, lambda each: whole(each, "max_batched_tokens")),
+            memory_utilization=_each(self.memory_utilization, lambda each: share(each, "memory_utilization")),
+            chunked_prefill=_several(self.chunked),
+            prefix_cache=_several(self.prefix_cache),
+            limits=Limits(max_context_tokens=self._context()),
+            window_s=positive(self.window, "window"),
+        )
+
+    def _context(self) -> int | None:
+        return None if self.max_context is None else whole(self.max_context, "max_context")
+
+
+def left_out_caveats(space: Listed) -> tuple[Caveat, ...]:
+    """What a reader must know of combinations of settings that engines refuse."""
+    return tuple(
+        Caveat("left-out", f"{count} combinations of settings are no candidates: {why}", "other slots or tokens a step")
+        for why, count in space.refused.items()
+    )
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    """One value or several, as several; names are told apart, repeats dropped."""
+    single = isinstance(values, (str, Accelerator)) or not isinstance(values, Iterable)
+    several = (values,) if single else tuple(values)
+    return tuple(each for place, each in enumerate(several) if each not in several[:place])
+
+
+def _each(values: Any, check: Callable[[Any], T]) -> tuple[T | None, ...]:
+    """One value or several, checked; None is the one value that stands for the usual."""
+    return (None,) if values is None else tuple(check(each) for each in _several(values))
+
+
+def _policy(name: str) -> str:
+    if name in PRESETS:
+        what = f"a plan weighs the plain policies, not {name}'s own scheduler"
+        raise InputError(what, where="policy", hint=f"one of {', '.join(POLICIES)}; then simulate --policy {name}")
+    if name not in POLICIES:
+        raise UnknownName("policy", str(name), POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
+    return name
