@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from servewise.answer import Answer
-from servewise.ask.differing import difference_caveats, differences, fact_caveats, over_loads, side_by_side
+from servewise.ask.differing import (
+    difference_caveats,
+    differences,
+    fact_caveats,
+    other_contents,
+    over_loads,
+    side_by_side,
+)
 from servewise.ask.numbers import whole
 from servewise.ask.runs import Condition, caveats_beside, conditions_in
 from servewise.caveats import Caveat, unique
@@ -70,7 +77,10 @@ def compare(
     wholes = [
         over_loads([side.conditions for side in each]) for each in zip(*(pair for _, pair in matched), strict=True)
     ]
-    found = differences(wholes[0], wholes[1], besides=() if len(matched) == 1 else ("load",))
+    found = [
+        *differences(wholes[0], wholes[1], besides=() if len(matched) == 1 else ("load",)),
+        *other_contents(*(pair[0].runs[0].record.sources for pair in zip(*(pair for _, pair in matched), strict=True))),
+    ]
     return Answer(
         command="compare",
         conditions=side_by_side(dict(zip("AB", wholes, strict=True))),

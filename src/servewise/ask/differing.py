@@ -9,9 +9,11 @@ from typing import NamedTuple
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.metrics.summary import RunSummary
+from servewise.records.origin import Source, changed
 
 ALMOST = 0.02  # lengths that differ by less are the same
 FAILED_SHARE = 0.01
+FILES = "the same files in both, unless they are what you compare"
 _ALWAYS = ("model", "hardware", "precision", "lengths", "load")  # also where one run does not state it
 _CURES = {
     "hardware": "measure both on the same hardware",
@@ -48,10 +50,17 @@ def differences(a: Conditions, b: Conditions, *, besides: Sequence[str] = ()) ->
     return found
 
 
+def other_contents(a: Sequence[Source], b: Sequence[Source]) -> list[Difference]:
+    """The files of one name that had another content in A than in B."""
+    return [Difference(ours.of, f"{ours.name}, {ours}", f"{theirs.name}, {theirs}") for ours, theirs in changed(a, b)]
+
+
 def difference_caveats(found: Sequence[Difference]) -> tuple[Caveat, ...]:
     """One for each, and one more where there are several: the ratio then belongs to none of them alone."""
     each = tuple(
-        Caveat("conditions-differ", f"{one.condition} differs (A: {one.a}; B: {one.b})", _CURES[one.condition])
+        Caveat(
+            "conditions-differ", f"{one.condition} differs (A: {one.a}; B: {one.b})", _CURES.get(one.condition, FILES)
+        )
         for one in found
     )
     if len(found) < 2:

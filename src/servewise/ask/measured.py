@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from servewise.answer import Answer
 from servewise.ask.differing import over_loads
 from servewise.ask.differing import side_by_side as all_conditions
+from servewise.ask.origin import made_by
 from servewise.ask.rows import measured_row
 from servewise.ask.runs import Condition, OneRun, conditions_in, unfinished
 from servewise.caveats import Caveat, unique
@@ -41,9 +42,13 @@ def measured_answer(place: str | Path) -> Answer:
 
 
 def with_detail(answer: Answer, conditions: Sequence[Condition]) -> Answer:
-    """``answer`` with, for each of ``conditions``, the curve of its ITL and the timeline of its first run."""
+    """``answer`` with, for each of ``conditions``, the curve of its ITL and the timeline of its first run.
+
+    And with what made the runs.
+    """
+    made = made_by(run.record for each in conditions for run in (*each.runs, *each.left))
     detail = [_detail(each) for each in conditions if each.kind == "measured" and len(each.runs[0].record.requests)]
-    return replace(answer, result={**answer.result, "detail": detail})
+    return replace(answer, result={**answer.result, "detail": detail, "made_by": made})
 
 
 def side_by_side(answers: Mapping[str, Answer]) -> Answer:

@@ -12,6 +12,7 @@ from typing import Any
 from servewise.answer import Answer
 from servewise.ask.differing import over_loads
 from servewise.ask.measured import measured_answer
+from servewise.ask.origin import made_by
 from servewise.ask.rows import simulated_row
 from servewise.ask.runs import Condition, conditions_in, holds_runs, unfinished
 from servewise.caveats import unique
@@ -105,7 +106,10 @@ def run_answer(place: str | Path) -> Answer:
     return Answer(
         command="simulate",
         conditions=over_loads([each.conditions for each in conditions]),
-        result={"rows": [_simulated(each) for each in conditions if not each.is_empty]},
+        result={
+            "rows": [_simulated(each) for each in conditions if not each.is_empty],
+            "made_by": made_by(run.record for each in conditions for run in (*each.runs, *each.left)),
+        },
         caveats=unique((*unfinished(place, conditions), *(one for each in conditions for one in each.caveats))),
     )
 
@@ -113,7 +117,8 @@ def run_answer(place: str | Path) -> Answer:
 def _nothing_yet(place: str | Path, begun: Begun) -> Answer:
     """What was begun and has no run."""
     command = "bench" if begun.command == "servewise bench" else "simulate"
-    rows: dict[str, Any] = {"rows": []}
+    line = begun.asked.get("line")
+    rows: dict[str, Any] = {"rows": [], "made_by": [{"command": line, "sources": []}] if line else []}
     more = {"run_dir": str(place)} if command == "bench" else {}
     return Answer(command, begun.conditions, rows | more, unfinished(place))
 

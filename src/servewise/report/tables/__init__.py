@@ -18,6 +18,7 @@ from servewise.report.tables import (
     experiment,
     fleet,
     loop,
+    made_by,
     plan,
     prefix,
     probe_kv,
@@ -63,4 +64,5 @@ _BY_COMMAND: Mapping[str, Callable[[Row], tuple[Table, ...]]] = {
 
 def tables_of(command: str, result: Mapping[str, Any]) -> tuple[Table, ...]:
     """The tables of a result; those of a command without its own drawing show its plain values."""
-    return tuple(table for table in _BY_COMMAND.get(command, unknown.tables)(result) if table.cells and table.columns)
+    found = (*_BY_COMMAND.get(command, unknown.tables)(result), *made_by.tables(result))
+    return tuple(table for table in found if table.cells and table.columns)
