@@ -15,6 +15,7 @@ from servewise.hardware.catalogue import load_accelerator
 from servewise.steptime.api import calibrated_roofline
 from servewise.steptime.draws import calibrated_draws, drawn
 from servewise.steptime.lookup import BORROWED, OUTSIDE, coefficients_for
+from servewise.steptime.matmul_rates import matmul_shares
 from servewise.steptime.ranges import range_caveats
 from servewise.steptime.shape import decode_shape, prefill_shape
 from servewise.steptime.shipped import Spread, shipped
@@ -60,6 +61,47 @@ def test_fitted_efficiencies_agree_with_published_matmul_rates() -> None:
     for name, share in shares.items():
         fitted = [e.gemm.flop_efficiency for e in shipped().entries if (e.accelerator, e.form) == (name, "bf16")]
         assert sum(fitted) / len(fitted) == pytest.approx(share, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "tokens", "seconds", "tied"),
+    [
+        # gate and up of one layer: Qwen3 32B (5,120 to 2 x 25,600), Llama 3.1 8B (4,096 to 2 x 14,336), as timed in
+        # benchmarks/data/card_kernels/products.csv
+        ("rtx-pro-6000-server", 5120 * 2 * 25_600, 2048, 2548.17e-6, "rtx-pro-6000"),
+        ("rtx-4090", 4096 * 2 * 14_336, 2048, 2896.81e-6, None),
+    ],
+)
+def test_a_card_whose_own_products_were_timed_lends_its_formats_their_rate(
+    name: str, products: int, tokens: int, seconds: float, tied: str | None
+) -> None:
+    """The share of its peak by which a card's borrowed formats are scaled is what its own bf16 products were timed at,
+    within a tenth; so is that of a card with the same chip."""
+    timed = 2.0 * products * tokens / seconds / load_accelerator(name).peaks["bf16"].value
+
+    assert matmul_shares()[name] == pytest.approx(timed, rel=0.1)
+    assert tied is None or matmul_shares()[tied] == pytest.approx(matmul_shares()[name], rel=1e-3)
+
+
+def test_formats_that_were_not_timed_follow_the_card_s_own_rate() -> None:
+    """An L40S reaches 0.58 of its bf16 peak, an RTX PRO 6000 timed in bf16 0.86: its fp8 products, which the L40S
+    lends, run at 0.86 / 0.58 of the L40S's share."""
+    own, kin = (
+        coefficients_for(
+            deployed(LLAMA_31_8B, load_accelerator(name), weights=FP8, activations=FP8, engine="trtllm")
+        ).coefficients.gemm
+        for name in ("rtx-pro-6000-server", "l40s")
+    )
+
+    assert own.flop_efficiency / kin.flop_efficiency == pytest.approx((403.2 / 467.8) / (210 / 362), rel=1e-6)
+
+
+def test_every_card_timed_by_itself_has_a_rate() -> None:
+    """Of all cards whose bf16 products were fitted on the card itself the rate is known, and it is what was fitted."""
+    for each in shipped().cards.entries:
+        if each.form == "bf16":
+            for name in (each.accelerator, *each.stands_for):
+                assert matmul_shares()[name] == pytest.approx(each.gemm.flop_efficiency, rel=0.1), name
 
 
 def test_three_numbers_are_enough() -> None:
