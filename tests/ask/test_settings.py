@@ -95,3 +95,14 @@ def test_a_setting_goes_to_the_presets_that_have_it() -> None:
     for wrong in ({"n_parallel": "2"}, {"trtllm.max_batch_size": "2"}, {"sglang.max_num_seqs": "2"}):
         with pytest.raises(InputError, match="set: unknown"):
             simulate("llama-3.1-8b", "h100-sxm", settings=wrong, **asked)  # type: ignore[arg-type]
+
+
+def test_a_limit_of_one_batch_follows_the_stages() -> None:
+    """TensorRT-LLM's max_batch_size is that of one of the batches in flight, of which --pp says how many; vLLM's limit
+    is of the whole server; another number of stages than the deployment's is refused."""
+    asked = {"workload": "azure-conv", "requests": 20, "rate": 1.0, "seeds": 1, "pp": 2, "policy": ["trtllm", "vllm"]}
+    settings = {"max_batch_size": "7", "max_num_seqs": "7"}
+    found = simulate("llama-3.1-8b", "h100-sxm", settings=settings, **asked)  # type: ignore[arg-type]
+    assert re.search("7 sequences, 8192 tokens a step, 2 such batches.*vLLM v1, 7 seq", str(found.conditions.policy))
+    with pytest.raises(InputError, match="pipeline_parallel_size 4 is not the deployment's 2"):
+        simulate("llama-3.1-8b", "h100-sxm", settings=settings | {"pipeline_parallel_size": "4"}, **asked)  # type: ignore[arg-type]

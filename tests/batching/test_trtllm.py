@@ -64,6 +64,7 @@ def test_max_utilization_starts_what_fits_now_and_pauses_the_last() -> None:
         lambda: replace(SYNC, max_batch_size=0),
         lambda: replace(SYNC, max_batch_size=101),
         lambda: replace(SYNC, tokens_per_block=101),
+        lambda: replace(SYNC, pipeline_parallel_size=0),
         lambda: replace(SYNC, capacity_scheduler_policy="STATIC_BATCH"),
         lambda: replace(SYNC, context_chunking_policy="LAST_COME"),
     ],
@@ -72,6 +73,30 @@ def test_what_cannot_work_is_refused(make: Callable[[], TrtLlm]) -> None:
     """Limits below one, a step too small for a token each or a unit, unknown names."""
     with pytest.raises(InputError):
         make()
+
+
+def test_its_limits_are_those_of_one_micro_batch() -> None:
+    """1.0's ``create_py_executor_instance``: max_num_sequences = max_batch_size * pp_size, and the micro-batch
+    scheduler gets max_batch_size and max_num_tokens as they are: 8 a batch may be 24 in three, of 100 tokens each."""
+    stages = TrtLlm(8, 100, pipeline_parallel_size=3)
+
+    assert stages.slots == 24
+    assert "8 sequences, 100 tokens a step, 3 such batches" in stages.describe
+
+
+def test_over_stages_nothing_is_decided_ahead() -> None:
+    """``_executor_loop_pp`` runs instead of the overlapping loop: who comes while a step runs is in the next one, where
+    the overlap scheduler takes it one later."""
+    for policy, seen in ((TrtLlm(8, 100), [1, 0, 1]), (TrtLlm(8, 100, pipeline_parallel_size=2), [1, 1, 0])):
+        batcher = filled(policy, (10, 9))
+        came = []
+        for number in range(3):
+            batch = planned(batcher)
+            if number == 0:
+                batcher.add(Sequence(1, 10, 9), 0.0)
+            batcher.commit(batch, 1)
+            came.append(len(batch.admitted))
+        assert came == seen
 
 
 def test_it_says_what_it_is() -> None:

@@ -140,6 +140,18 @@ def test_the_idle_share_of_a_pipeline_is_its_bubble() -> None:
     assert the("too-few-for-pipeline", VLLM + "-pp 4 --max-num-seqs 2").figures["idle_share"] == pytest.approx(0.6)
 
 
+def test_a_limit_of_one_batch_counts_for_each_stage() -> None:
+    """TensorRT-LLM's max_batch_size is that of each batch in flight: 2 over 4 stages are 8 sequences, enough for all,
+    and 128 over two are 256, as many as vLLM's 256 over two."""
+    stages = "trtllm-serve m --pp_size {} --max_batch_size {} --max_seq_len 8192"
+    assert "too-few-for-pipeline" not in codes(stages.format(4, 2))
+    assert the("kv-not-counted", stages.format(2, 128), **SIZED).figures["sequences"] == 256
+    assert (
+        the("kv-not-counted", VLLM + "-pp 2 --max-num-seqs 256 --max-model-len 8192", **SIZED).figures["sequences"]
+        == 256
+    )
+
+
 MANIFEST = """\
 apiVersion: apps/v1
 kind: Deployment

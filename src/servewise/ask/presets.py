@@ -11,23 +11,26 @@ from servewise.batching.policies import LlamaCpp, Policy, Sglang, TrtLlm, Vllm
 from servewise.deployment.capacity import DoesNotFit, kv_capacity
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import BatchDefaults, engine_profile
+from servewise.errors import InputError
 
 LEAST_RUNNING, MOST_RUNNING = 2048, 4096
 
 
 class Preset(NamedTuple):
-    """``make`` builds it; ``names`` is what the engine calls sequences at once and tokens a step."""
+    """``make`` builds it; the others are what the engine calls sequences at once, tokens a step and, where its limits
+    are those of one of the batches in flight, its pipeline stages."""
 
     make: Callable[..., Policy]
     kind: type
     sequences: str
     tokens: str
+    stages: str = ""
 
 
 PRESETS: Mapping[str, Preset] = {
     "vllm": Preset(Vllm, Vllm, "max_num_seqs", "max_num_batched_tokens"),
     "sglang": Preset(Sglang, Sglang, "max_running_requests", "chunked_prefill_size"),
-    "trtllm": Preset(TrtLlm, TrtLlm, "max_batch_size", "max_num_tokens"),
+    "trtllm": Preset(TrtLlm, TrtLlm, "max_batch_size", "max_num_tokens", "pipeline_parallel_size"),
     "llamacpp": Preset(LlamaCpp, LlamaCpp, "n_parallel", "n_batch"),
 }
 
@@ -41,7 +44,7 @@ def preset_named(name: str, deployment: Deployment, settings: Mapping[str, objec
     engine = deployment.engine if engine_profile(deployment.engine).family == name else name
     usual = engine_profile(engine).batch_defaults(deployment.accelerator)
     given = settings_of(preset.kind, settings)
-    return preset.make(**(_limits(preset, deployment, usual, given) | given))
+    return preset.make(**(_limits(preset, deployment, usual, given) | _stages(preset, deployment, given) | given))
 
 
 def running_requests_of(deployment: Deployment) -> int:
@@ -69,6 +72,18 @@ def _limits(preset: Preset, deployment: Deployment, usual: BatchDefaults, given:
         at_once = 1 if preset.kind is Sglang else int(given.get(preset.sequences) or found.get(preset.sequences, 1))
         found[preset.tokens] = limits.max_batched_tokens or max(usual.max_batched_tokens, at_once)
     return found
+
+
+def _stages(preset: Preset, deployment: Deployment, given: Mapping[str, Any]) -> dict[str, int]:
+    """The deployment's stages, for an engine that counts by them; InputError where others are given."""
+    stages = deployment.parallelism.pipeline
+    if given.get(preset.stages, stages) != stages:
+        raise InputError(
+            f"{preset.stages} {given[preset.stages]} is not the deployment's {stages}",
+            where="set",
+            hint=f"leave it out: it follows the split (--pp {given[preset.stages]})",
+        )
+    return {preset.stages: stages} if preset.stages else {}
 
 
 def _sequences(preset: Preset, deployment: Deployment, usual: BatchDefaults) -> int:

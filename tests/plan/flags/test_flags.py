@@ -127,6 +127,22 @@ def test_what_is_read_back_is_what_was_planned(engine: str) -> None:
         assert shares == [wanted(engine).utilization]
 
 
+def test_a_limit_of_one_batch_is_the_plans_over_the_stages() -> None:
+    """64 sequences over two stages: TensorRT-LLM holds max_batch_size * pp_size (1.0, ``_util.py``), so 32 of them a
+    batch; vLLM's and SGLang's limits are those of the server."""
+    split = Parallelism(tensor=2, pipeline=2)
+    found = {
+        engine: Settings(check_text(script_of(TARGETS[engine](wanted(split=split)))).content.launches[0])
+        for engine in ("trtllm", "vllm", "sglang")
+    }
+
+    assert {engine: each.whole("sequences") for engine, each in found.items()} == {
+        "trtllm": 32,
+        "vllm": 64,
+        "sglang": 64,
+    }
+
+
 def test_lower_precisions_are_asked_for_or_named() -> None:
     """fp8 is a flag; what an engine cannot do is a note."""
     fp8 = TARGETS["vllm"](wanted(weights="fp8", kv="fp8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
@@ -12,7 +13,7 @@ from tests.properties.machines.drawn_policies import batchwise, comes_and_goes, 
 
 from servewise.batching.batch import Batch
 from servewise.batching.blockpool import BlockPool
-from servewise.batching.policies import Policy
+from servewise.batching.policies import Policy, TrtLlm
 from servewise.batching.sequence import Sequence
 from servewise.simulate.pipelined.lanes import Lanes
 from servewise.simulate.pipelined.share import Share
@@ -29,7 +30,7 @@ class LanesMachine(RuleBasedStateMachine):
         lanes=st.integers(1, 4),
     )
     def begin(self, policy: Policy, blocks: int, lanes: int) -> None:
-        self.policy = policy
+        self.policy = policy = replace(policy, pipeline_parallel_size=lanes) if isinstance(policy, TrtLlm) else policy
         self.pool = BlockPool(blocks, BLOCK, NAMED if getattr(policy, "prefix_cache", False) else None)
         self.lanes = Lanes(policy.batcher, self.pool, Share.of(policy, lanes), lanes)
         self.here: dict[int, Sequence] = {}

@@ -7,7 +7,7 @@ from bisect import bisect_right
 import pytest
 from tests.simulate.pipelined.made import Straight, hop, run_of
 
-from servewise.batching.policies import Continuous, Sglang
+from servewise.batching.policies import Continuous, Sglang, TrtLlm
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.batching.speculative.draft_length import FixedLength
 from servewise.batching.speculative.policy import Speculative
@@ -177,3 +177,16 @@ def test_a_server_that_dies_leaves_the_whole_steps() -> None:
     replica.begin()
     assert not replica.halt(replica.now_s + 0.001)
     assert not replica.running
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_tensorrt_llm_s_limit_is_of_each_batch_in_flight(stages: int) -> None:
+    """Two sequences a batch are two in every step and two a stage at once; vLLM's and SGLang's limits are of all."""
+    requests = [Request(serial, 0.0, 10, 50) for serial in range(6 * stages)]
+    policy = TrtLlm(max_batch_size=2, max_num_tokens=100, pipeline_parallel_size=stages)
+    run, _ = run_of(requests, policy, equal_stages(stages))
+    begun, ended = sorted(run.requests.admitted_s), sorted(run.requests.end_s)
+    at_once = max(bisect_right(begun, each) - bisect_right(ended, each) for each in begun)
+
+    assert max(run.steps.active) == 2
+    assert at_once == 2 * stages

@@ -1,6 +1,8 @@
 """TensorRT-LLM's schedulers with its setting names: read in ``cpp/tensorrt_llm/batch_manager/`` of 2025.
 
 ``capacityScheduler.cpp`` (02a10fed) decides who holds KV, ``microBatchScheduler.cpp`` (0a949d31) what a step computes.
+Over pipeline stages: ``tensorrt_llm/_torch/pyexecutor`` of 1.0, ``_util.py`` (create_py_executor_instance) and
+``py_executor.py``.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ class TrtLlm:
       when a step finds no blocks the one that started last is paused and computed again, and nobody starts;
     - without ``enable_chunked_prefill`` a context that does not fit whole ends the step; with it contexts are cut to
       multiples of ``tokens_per_block`` by ``context_chunking_policy``;
-    - the overlap scheduler, on by default: decisions lag one step (``filling/ahead.py``).
+    - the overlap scheduler, on by default: decisions lag one step (``filling/ahead.py``);
+    - over ``pipeline_parallel_size`` stages there are as many micro-batches, and ``max_batch_size`` and
+      ``max_num_tokens`` are those of one: a server holds ``max_batch_size * mapping.pp_size`` sequences, where vLLM's
+      and SGLang's limits are of the whole server. Their loop has no overlap (``event_loop = _executor_loop_pp``).
 
     ``tokens_per_block`` is the unit of chunks; the pool has its own block size and should be given the same. Not
     modelled: STATIC_BATCH (``Static``) and PREFILL_FIRST, waiting for another request's context to reuse its blocks
@@ -57,6 +62,7 @@ class TrtLlm:
     tokens_per_block: int = 32
     enable_block_reuse: bool = True
     disable_overlap_scheduler: bool = False
+    pipeline_parallel_size: int = 1
 
     name = "trtllm"
 
@@ -65,6 +71,7 @@ class TrtLlm:
         positive("max_batch_size", self.max_batch_size)
         positive("max_num_tokens", self.max_num_tokens)
         positive("tokens_per_block", self.tokens_per_block)
+        positive("pipeline_parallel_size", self.pipeline_parallel_size)
         for what, value in (("max_batch_size", self.max_batch_size), ("tokens_per_block", self.tokens_per_block)):
             if value > self.max_num_tokens:
                 raise InputError(
@@ -77,8 +84,13 @@ class TrtLlm:
 
     @property
     def slots(self) -> int:
-        """Sequences at once at most."""
-        return self.max_batch_size
+        """Sequences at once at most, those of all micro-batches."""
+        return self.max_batch_size * self.pipeline_parallel_size
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the next step is decided while one runs."""
+        return not self.disable_overlap_scheduler and self.pipeline_parallel_size == 1
 
     @property
     def prefix_cache(self) -> bool:
@@ -89,13 +101,14 @@ class TrtLlm:
     def describe(self) -> str:
         """The policy in words, for conditions."""
         parts = [f"TensorRT-LLM, {self.max_batch_size} sequences, {self.max_num_tokens} tokens a step"]
+        parts += [f"{self.pipeline_parallel_size} such batches"] * (self.pipeline_parallel_size > 1)
         parts += [self.capacity_scheduler_policy]
         parts += [
             f"context chunks {self.context_chunking_policy} by {self.tokens_per_block}"
             if self.enable_chunked_prefill
             else "whole contexts"
         ]
-        parts += ["block reuse"] * self.enable_block_reuse + ["overlap"] * (not self.disable_overlap_scheduler)
+        parts += ["block reuse"] * self.enable_block_reuse + ["overlap"] * self.overlaps
         return ", ".join(parts)
 
     def batcher(
@@ -106,7 +119,7 @@ class TrtLlm:
         batcher = self._kind()(
             pool,
             Reserved(pool) if no_evict else WholePrompt(pool),
-            max_sequences=self.max_batch_size,
+            max_sequences=self.slots,
             max_batched_tokens=self.max_num_tokens,
             window_tokens=window_tokens,
             group=group,
@@ -118,5 +131,5 @@ class TrtLlm:
 
     def _kind(self) -> type[ContextChunks] | type[WholeBesideDecodes]:
         if self.enable_chunked_prefill:
-            return ContextChunks if self.disable_overlap_scheduler else AheadContextChunks
-        return WholeBesideDecodes if self.disable_overlap_scheduler else AheadWholeContexts
+            return AheadContextChunks if self.overlaps else ContextChunks
+        return AheadWholeContexts if self.overlaps else WholeBesideDecodes

@@ -122,6 +122,13 @@ class Settings:
         return self.whole("pipeline") or 1
 
     @property
+    def at_once(self) -> int | None:
+        """Sequences of a replica at most. TensorRT-LLM's limit is that of one of the batches in flight, as many as
+        stages (1.0, ``_util.py``: ``max_num_sequences = max_batch_size * mapping.pp_size``)."""
+        stated = self.whole("sequences")
+        return stated * self.pipeline if stated and self.launch.engine == "trtllm" else stated
+
+    @property
     def data(self) -> int:
         """Data-parallel replicas."""
         return self.whole("data") or 1

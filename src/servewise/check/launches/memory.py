@@ -97,7 +97,7 @@ def _room(settings: Settings, sizing: Sizing, capacity: KvCapacity, context: int
         cure = f"A longest context of at most {tokens:,} tokens, an fp8 KV cache (measured), or more accelerators."
         yield found("context-does-not-fit", place, why, cure=cure, severity=severity, **figures)
         return
-    wanted, stated = settings.whole("sequences"), settings.given("sequences")
+    wanted, stated = settings.at_once, settings.given("sequences")
     if not wanted or stated is None or option is None or wanted <= held:
         return
     short = sizing.sequences_of(max(1, context // TYPICAL_SHARE)) < wanted
@@ -110,7 +110,7 @@ def _room(settings: Settings, sizing: Sizing, capacity: KvCapacity, context: int
 
 
 def _unneeded_bits(settings: Settings, sizing: Sizing, context: int | None) -> Iterator[Finding]:
-    option, wanted = settings.given("quantization"), settings.whole("sequences")
+    option, wanted = settings.given("quantization"), settings.at_once
     if option is None or not wanted or not context or sizing.deployment.weights is None:
         return
     plain = sizing.unquantised

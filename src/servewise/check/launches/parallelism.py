@@ -37,7 +37,7 @@ def _heads(settings: Settings, model: ModelSpec) -> Iterator[Finding]:
 
 
 def _stages(settings: Settings) -> Iterator[Finding]:
-    option, stages, sequences = settings.given("pipeline"), settings.pipeline, settings.whole("sequences")
+    option, stages, sequences = settings.given("pipeline"), settings.pipeline, settings.at_once
     if option is not None and stages > 1 and sequences and sequences < stages:
         idle = (stages - 1) / (sequences + stages - 1)
         why = f"{sequences} sequences over {stages} stages: stages idle {idle:.0%} of the time at best."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 
 from servewise.batching.policies import Continuous
 from servewise.plan.flags.common import notes_for, online_quantisation
@@ -33,9 +34,16 @@ def _split(wanted: Wanted) -> Iterator[str]:
 
 
 def _limits(wanted: Wanted) -> Iterator[str]:
-    yield from ("--max_batch_size", str(wanted.candidate.policy.slots), "--max_seq_len", str(wanted.context_tokens))
+    yield from ("--max_batch_size", str(_batch(wanted)), "--max_seq_len", str(wanted.context_tokens))
     if wanted.batched_tokens:
         yield from ("--max_num_tokens", str(wanted.batched_tokens))
+
+
+def _batch(wanted: Wanted) -> int:
+    """Sequences of one of the micro-batches, of which there are as many as stages: max_batch_size is theirs, where the
+    plan's slots are of the whole server (1.0: ``max_num_sequences = max_batch_size * mapping.pp_size``)."""
+    policy, stages = wanted.candidate.policy, wanted.candidate.deployment.parallelism.pipeline
+    return ceil(policy.slots / stages) if isinstance(policy, Continuous) else policy.slots
 
 
 def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
@@ -50,7 +58,7 @@ def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
     config: dict[str, Value] = {"kv_cache_config": cache}
     if not isinstance(policy, Continuous) or policy.chunked_prefill:
         config["enable_chunked_prefill"] = True
-    config["cuda_graph_config"] = {"enable_padding": True, "max_batch_size": policy.slots}
+    config["cuda_graph_config"] = {"enable_padding": True, "max_batch_size": _batch(wanted)}
     if isinstance(policy, Continuous):
         kind = "GUARANTEED_NO_EVICT" if policy.reserve_output else "MAX_UTILIZATION"
         config["scheduler_config"] = {"capacity_scheduler_policy": kind}
