@@ -82,6 +82,18 @@ def test_experts_spread_over_ranks() -> None:
     assert split - spread == pytest.approx(experts / 2 - experts / 8)
 
 
+def test_copies_of_experts_take_memory_on_each_rank() -> None:
+    """8 experts and 8 copies over 8 ranks: each holds two, one more than without; none is copied without ranks."""
+    mixtral = load_model("mixtral-8x7b")
+    expert = 32 * 3 * 4096 * 14336 * 2 / GIB
+    split = Parallelism(tensor=2, data=4, expert=True)
+    copied = replace(split, redundant_experts=8)
+
+    more = rank_gib(mixtral, "ideal", parallelism=copied) - rank_gib(mixtral, "ideal", parallelism=split)
+    assert more == pytest.approx(expert)
+    assert str(copied) == "TP2 DP4 EP EPLB+8"
+
+
 def test_pipeline_stages_cover_all() -> None:
     """Stages hold every layer once; the weights of all stages are the model's, a tied table twice."""
     stages = list(pipeline_stages(61, 4))

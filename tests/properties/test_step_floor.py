@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servewise.deployment.deployment import Deployment, Parallelism
+from servewise.deployment.expert_load import EVEN, USUAL, Drawn
 from servewise.hardware.accelerator import Accelerator, Link, Quantity
 from servewise.modelspec.spec import Attention, AttentionKind, FeedForward, Layers, ModelSpec
 from servewise.precision import FORMATS
@@ -115,10 +116,13 @@ def models(draw: st.DrawFn) -> ModelSpec:
 
 @st.composite
 def deployments(draw: st.DrawFn) -> Deployment:
-    """A model on devices, split and stored in any way."""
-    tensor = draw(st.sampled_from([1, 2, 3, 4, 8, 16]))
+    """A model on devices, split and stored in any way, its experts called on evenly or not."""
+    tensor, data, model = draw(st.sampled_from([1, 2, 3, 4, 8, 16])), draw(st.sampled_from([1, 8])), draw(models())
+    routed = {group.feed_forward.experts for group in model.layers if group.feed_forward.experts}
+    filling = -max(routed, default=0) % (tensor * data)  # copies with which ranks hold as many each
+    copies = st.sampled_from([None, filling, filling + tensor * data]) if len(routed) == 1 else st.none()
     return Deployment(
-        model=draw(models()),
+        model=model,
         accelerator=draw(accelerators()),
         kv=FORMATS[draw(st.sampled_from(["bf16", "fp8", "int4"]))],
         activations=FORMATS[draw(st.sampled_from(["bf16", "fp8"]))],
@@ -127,10 +131,12 @@ def deployments(draw: st.DrawFn) -> Deployment:
         parallelism=Parallelism(
             tensor=tensor,
             pipeline=draw(st.sampled_from([1, 2, 4])),
-            data=draw(st.sampled_from([1, 8])),
+            data=data,
             expert=draw(st.booleans()),
             decode_context=draw(st.sampled_from([1, tensor])),
+            redundant_experts=draw(copies),
         ),
+        expert_load=draw(st.sampled_from([USUAL, EVEN, Drawn(0.02)])),
     )
 
 

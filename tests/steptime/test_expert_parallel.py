@@ -8,7 +8,7 @@ import pytest
 from tests.steptime.known import LLAMA_31_8B, deployed
 
 from servewise.deployment.deployment import Deployment
-from servewise.deployment.expert_load import EVEN
+from servewise.deployment.expert_load import EVEN, Counted, Drawn
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.spec import FeedForward
 from servewise.steptime.api import estimator_for
@@ -99,3 +99,52 @@ def test_messages_grow_with_tokens_and_ranks() -> None:
 
     assert by_tokens == sorted(by_tokens)
     assert by_ranks == sorted(by_ranks)
+
+
+def balanced(copies: int | None, load: Drawn | Counted = EVEN) -> Deployment:
+    """The mixture on 8 ranks with that many copies."""
+    split = replace(mixture().parallelism, redundant_experts=copies)
+    return replace(mixture(), parallelism=split, expert_load=load)
+
+
+def test_a_counted_hot_expert_by_hand() -> None:
+    """A quarter of all choices go to one expert, the rest evenly to 63: its rank has 3 in 8 of 512 tokens x 4."""
+    hot = hot_rank(balanced(None, Counted(((21.0, *[1.0] * 63),), "by hand")), EXPERTS)
+
+    assert hot is not None
+    share = 0.25 + 7 * 0.75 / 63
+    assert hot.tokens(100_000) == pytest.approx(100_000 * share * 8, rel=0.01)
+
+
+def test_copies_are_read_too() -> None:
+    """A rank with 10 slots for its 8 experts' share reads 10 experts at many tokens, and never less than without."""
+    plain, copied = ([g for g in layer_gemms(balanced(each)) if g.hot] for each in (None, 16))
+
+    for one, other in zip(plain, copied, strict=True):
+        assert other.read_bytes(100_000) == pytest.approx(one.read_bytes(100_000) * 10 / 8)
+        assert other.weights == one.weights  # the floor is that of the experts without copies
+
+
+def test_the_caveat_names_the_option_and_the_source() -> None:
+    """Whatever the load is from, a reader learns how to change it and what it makes of the fullest rank."""
+    counted = Counted((tuple([1.0] * 64),), "mine.json")
+    for load, words in (
+        (Drawn(0.46), "DeepSeek-R1"),
+        (Drawn(0.2), "dirichlet:0.2"),
+        (EVEN, "chance"),
+        (counted, "mine"),
+    ):
+        (found,) = (each for each in estimator_for(balanced(16, load)).caveats if each.code == "expert-imbalance")
+        assert words in found.message
+        assert "--expert-load" in found.message
+        assert "--expert-load" in found.cure
+        assert "16 copies (--redundant-experts)" in found.message
+
+
+def test_the_ideal_roofline_says_that_it_takes_experts_as_even() -> None:
+    """A load that was asked for is not ignored in silence, nor is a bound made of it."""
+    hot = balanced(None, Drawn(0.1))
+    shape = prefill_shape(4, 2000)
+
+    assert [each.code for each in estimator_for(hot, "ideal").caveats] == ["expert-load-unused"]
+    assert estimator_for(hot, "ideal").seconds(shape) == estimator_for(balanced(None), "ideal").seconds(shape)

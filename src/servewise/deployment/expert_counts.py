@@ -24,6 +24,7 @@ from servewise.errors import InputError
 
 LARGEST_FILE_BYTES = 64 * 2**20
 MOST = 1e15  # tokens of an expert
+MOST_EXPERTS = 65_536
 HINT = 'tokens by layer and expert: {"logical_count": [[...], ...]}, or a CSV line for each layer'
 TENSORS = 'write it as JSON: json.dump({"logical_count": torch.load(file)["logical_count"].tolist()}, out)'
 LONG = ("layer", "expert", "tokens")
@@ -34,7 +35,8 @@ def load_counts(path: str | Path) -> Counted:
     """The counts of a file. Raises InputError for one that cannot be read so, with the place that is wrong."""
     where = str(path)
     text = _text(Path(path), where)
-    rows = _json_rows(text, where) if text.lstrip()[:1] in ("{", "[") else _csv_rows(text, where)
+    is_json = Path(path).suffix == ".json" or text.lstrip()[:1] in ("{", "[")
+    rows = _json_rows(text, where) if is_json else _csv_rows(text, where)
     kept = [row for row in rows if any(row)]
     if not kept:
         raise InputError("no expert got a token", where=where, hint=HINT)
@@ -60,12 +62,18 @@ def _json_rows(text: str, where: str) -> Rows:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", where=where, hint=HINT) from error
-    if isinstance(found, dict) and "logical_count" in found:
-        found = found["logical_count"]
     if isinstance(found, dict):
-        found = [found[layer] for layer in found]
+        found = found["logical_count"] if "logical_count" in found else _by_layer(found, where)
     steps = found if _depth(found) == 3 else [found if _depth(found) == 2 else [found]]
     return _sum([_numbers(step, where) for step in steps], where)
+
+
+def _by_layer(found: dict[str, Any], where: str) -> list[Any]:
+    unknown = [name for name in found if not name.isdecimal()]
+    if unknown or not found:
+        named = f"not {', '.join(map(repr, unknown[:3]))}" if unknown else "and there is none"
+        raise InputError(f"needs logical_count, or layers by number, {named}"[:200], where=where, hint=HINT)
+    return list(found.values())
 
 
 def _depth(found: Any) -> int:
@@ -115,6 +123,8 @@ def _long_rows(lines: Sequence[Sequence[str]], where: str) -> Rows:
         if len(line) != len(LONG) or not all(each.strip().isdecimal() for each in line[:2]):
             raise InputError(f"is not {','.join(LONG)}", where=at, hint=HINT)
         key = int(line[0]), int(line[1])
+        if max(key) > MOST_EXPERTS:
+            raise InputError(f"layer and expert are at most {MOST_EXPERTS:,}", where=at, hint=HINT)
         found[key] = found.get(key, 0.0) + _tokens(line[2], at)
     layers, experts = sorted({layer for layer, _ in found}), 1 + max((expert for _, expert in found), default=-1)
     return [[found.get((layer, expert), 0.0) for expert in range(experts)] for layer in layers]
