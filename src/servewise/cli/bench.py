@@ -130,8 +130,16 @@ def _resume(show: Show, url: str | None, folder: str, options: dict[str, Any]) -
 def _shown(show: Show, found: Benched) -> int:
     show(found.answer)
     if found.ended != "whole":
-        click.echo(f"servewise: {found.reason}; what ended before is above", err=True)
+        click.echo(f"servewise: {found.reason}; what ended before is above{_once_mended(found)}", err=True)
     return ENDED[found.ended]
+
+
+def _once_mended(found: Benched) -> str:
+    """What to do about a disk that took no more."""
+    from servewise.records.begun import to_go_on
+
+    folder = found.answer.result["run_dir"]
+    return f"; once it can be written, {to_go_on(folder)}" if found.ended == "disk" and folder else ""
 
 
 def _named(name: str) -> bool:

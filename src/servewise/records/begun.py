@@ -103,7 +103,7 @@ class Begun:
         return "run its command again in another folder: the seed gives the same runs"
 
 
-def to_go_on(folder: Path) -> str:
+def to_go_on(folder: Path | str) -> str:
     """What to do about a measurement in ``folder`` that was cut off."""
     return f"go on with it: servewise bench --resume {shlex.quote(str(folder))}"
 

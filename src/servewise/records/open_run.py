@@ -144,4 +144,4 @@ def _headed(directory: Path, header: bytes, *, claimed: bool) -> Claim | None:
 
 def _unwritable(directory: Path, error: OSError) -> InputError:
     kept = (directory / PARTIAL).exists()
-    return unwritable(directory, error, "what ended before is kept in it" if kept else "another place for the run")
+    return unwritable(directory, error, "what ended before is kept in it" if kept else None)

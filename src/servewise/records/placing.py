@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -13,6 +14,8 @@ from pathlib import Path
 from servewise.atomic import OLD_S, PART, is_part, locked, replace_whole, settle, sweep, umask
 from servewise.errors import InputError
 from servewise.records.claim import Claim
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def placed(directory: Path, files: Mapping[str, bytes]) -> Claim:
@@ -40,9 +43,10 @@ def refuse_occupied(directory: Path) -> None:
         raise InputError("is there already and not empty", where=str(directory), hint="name a new run directory")
 
 
-def unwritable(directory: Path, error: OSError, hint: str = "another place for the run") -> InputError:
-    """The one line for a directory that the system does not let us write."""
-    return InputError(f"the run cannot be written ({error.strerror or error})", where=str(directory), hint=hint)
+def unwritable(directory: Path, error: OSError, hint: str | None = None) -> InputError:
+    """The one line for a directory that the system does not let us write: why, and what helps or what there is."""
+    cure = "make room there, or name another place for the run" if error.errno in FULL else "another place for the run"
+    return InputError(f"the run cannot be written ({error.strerror or error})", where=str(directory), hint=hint or cure)
 
 
 def _filled(directory: Path, files: Mapping[str, bytes]) -> Claim:
