@@ -11,6 +11,7 @@ from tests.cli.running import invoke
 
 from servewise.ask.deploying import conditions_of, deploy
 from servewise.ask.expert_loads import expert_load_named
+from servewise.ask.plan import plan
 from servewise.ask.size import size
 from servewise.ask.steptime import steptime
 from servewise.deployment.expert_load import EVEN, USUAL, Counted, Drawn
@@ -109,6 +110,35 @@ def test_a_hot_rank_takes_longer(tmp_path: Path) -> None:
     found = [steptime(*ON, phase="prefill", batch=4, expert_load=each, **SPREAD).rows[0]["step_s"] for each in loads]
 
     assert found[0] < found[1] < found[2]
+
+
+CHEAP: dict[str, Any] = {"workload": "chat", "requests": 20, "slo": "ttft_p95<=20s", "counts": 4}
+
+
+def test_a_plan_weighs_experts_both_ways(tmp_path: Path) -> None:
+    """Spread and sliced, with the load that was counted; conditions, titles, caveats and launch say so."""
+    load = counts(tmp_path, [1.0] * 8)
+    found = plan(*ON, ep=(False, True), expert_load=load, redundant_experts=4, **CHEAP)
+    splits = {each["deployment"]["parallelism"] for each in found.result["ranking"]}
+
+    assert splits == {"TP4", "TP4 EP EPLB+4"}
+    assert (found.conditions.experts or "").startswith("counted (counts.json")
+    assert any("--expert-load counts.json" in each.message for each in found.caveats)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        ("llama-3.1-8b", {"ep": True}, "ep: llama-3.1-8b has no routed experts"),
+        ("mixtral-8x7b", {"expert_load": "even"}, "expert_load: .*give --ep"),
+        ("mixtral-8x7b", {"ep": False, "redundant_experts": 4}, "redundant_experts: .*give --ep"),
+        ("mixtral-8x7b", {"ep": True, "redundant_experts": 3}, "do not divide into 4 ranks"),
+    ],
+)
+def test_a_plan_refuses_what_it_would_ignore(model: str, options: dict[str, Any], words: str) -> None:
+    """Experts of a dense model, and loads or copies of experts that no rank has whole."""
+    with pytest.raises(InputError, match=words):
+        plan(model, "h100-sxm", **CHEAP, **options)
 
 
 def test_copies_take_memory_from_the_cache() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from servewise.batching.policies import Continuous
 from servewise.deployment.engine import engine_profile
+from servewise.deployment.expert_load import EVEN
 from servewise.errors import InputError
 from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
@@ -93,3 +94,31 @@ def test_what_an_engine_refuses_is_counted() -> None:
     assert (count, "256" in why, "512" in why) == (1, True, True)
     with pytest.raises(InputError, match="fewer than max sequences"):
         listed(replace(SPACE, counts=(1,), slots=(512,), batched_tokens=(256,)))
+
+
+def test_experts_are_spread_where_there_are_ranks() -> None:
+    """Both ways on one and four accelerators are three candidates: one rank spreads nothing, and has no copies."""
+    space = Space(
+        model=load_model("qwen3-30b-a3b"),
+        accelerators=(A100,),
+        counts=(1, 4),
+        expert=(False, True),
+        expert_load=EVEN,
+        redundant_experts=4,
+    )
+    found = [each.deployment for each in candidates(space)]
+
+    assert [str(each.parallelism) for each in found] == ["TP1", "TP4", "TP4 EP EPLB+4"]
+    assert {each.expert_load for each in found} == {EVEN}
+
+
+def test_copies_that_do_not_divide_are_left_out() -> None:
+    """128 experts and 2 copies stand on two ranks, not on four; where no ranks take them, that is the line."""
+    space = Space(
+        model=load_model("qwen3-30b-a3b"), accelerators=(A100,), counts=(2, 4), expert=(True,), redundant_experts=2
+    )
+
+    assert [each.accelerators for each in candidates(space)] == [2]
+    assert list(listed(space).refused) == ["128 experts and 2 copies do not divide into 4 ranks"]
+    with pytest.raises(InputError, match="do not divide into 4 ranks; 0, 4"):
+        candidates(replace(space, counts=(4,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.properties.test_step_floor import deployments, shapes
 from servewise.batching.policies import Continuous, Dynamic, Policy, Sglang, Static, Vllm
 from servewise.batching.speculative.acceptance import Acceptance
 from servewise.deployment.deployment import Deployment, Parallelism
+from servewise.deployment.expert_load import USUAL, Drawn
 from servewise.hardware.catalogue import load_accelerator
 from servewise.metrics.summary import summarise
 from servewise.modelspec.load import load_model
@@ -46,10 +48,18 @@ def deployment(model: str, accelerator: str, tensor: int = 1, pipeline: int = 1)
     return Deployment(model=spec, accelerator=device, kv=half, activations=half, engine="vllm", parallelism=split)
 
 
+def spread(copies: int | None, load: Drawn, data: int = 1) -> Deployment:
+    """A mixture's experts on 8 ranks, one of them fuller than the others."""
+    split = Parallelism(tensor=8 // data, data=data, expert=True, redundant_experts=copies)
+    return replace(deployment("qwen3-30b-a3b", "h100-sxm"), parallelism=split, expert_load=load)
+
+
 WHOLE = [
     deployment("llama-3.1-8b", "h100-sxm"),
     deployment("llama-3.1-8b", "t4", tensor=8),  # slow links: messages are slow from some size on
     deployment("gpt-oss-120b", "a100-80gb", tensor=2),  # windows and experts
+    spread(None, Drawn(0.05)),
+    spread(16, USUAL, data=2),
 ]
 SPLIT = [deployment("llama-3.1-8b", "l4", pipeline=2), deployment("qwen3-32b", "a100-80gb", pipeline=4)]
 # Measured steps that fall where more is computed: bounds count with the floor alone.

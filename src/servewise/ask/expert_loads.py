@@ -12,6 +12,7 @@ from servewise.deployment.expert_counts import load_counts
 from servewise.deployment.expert_load import EVEN, USUAL, Counted, Drawn, ExpertLoad
 from servewise.deployment.validate import check_experts
 from servewise.errors import InputError, UnknownName
+from servewise.modelspec.spec import ModelSpec
 
 ExpertLoadLike = str | Path | ExpertLoad
 LEAST, MOST = 1e-3, 1e6  # below, one expert has all; above, chance alone makes a difference
@@ -48,20 +49,36 @@ def with_experts(deployment: Deployment, load: ExpertLoadLike | None, redundant:
     for name, value in {"expert_load": load, "redundant_experts": redundant}.items():
         if value is not None:
             _check_spread(deployment, name)
-    copies = None if redundant is None else whole(redundant, "redundant_experts", least=0, most=MOST_COPIES)
     found = replace(
         deployment,
-        parallelism=replace(deployment.parallelism, redundant_experts=copies),
+        parallelism=replace(deployment.parallelism, redundant_experts=copies_of(redundant)),
         expert_load=expert_load_named(load),
     )
     check_experts(found)
     return found
 
 
-def _check_spread(deployment: Deployment, name: str) -> None:
-    split, model = deployment.parallelism, deployment.model
+def copies_of(redundant: int | None) -> int | None:
+    """Copies that EPLB adds; None: there is no EPLB."""
+    return None if redundant is None else whole(redundant, "redundant_experts", least=0, most=MOST_COPIES)
+
+
+def check_ep(model: ModelSpec, spread: tuple[bool, ...], **given: object) -> None:
+    """Refuse (InputError) to spread the experts of a dense model, and what is ``given`` where none are ``spread``."""
+    if True in spread:
+        _check_routed(model, "ep")
+    for name in (name for name, value in given.items() if value is not None and True not in spread):
+        raise InputError("is of experts that are spread over ranks, and none are", where=name, hint="give --ep")
+
+
+def _check_routed(model: ModelSpec, name: str) -> None:
     if not any(group.feed_forward.experts for group in model.layers):
         raise InputError(f"{model.name} has no routed experts", where=name, hint="leave it out")
+
+
+def _check_spread(deployment: Deployment, name: str) -> None:
+    split = deployment.parallelism
+    _check_routed(deployment.model, name)
     if not split.expert:
         raise InputError("says how whole experts load ranks, but each has a slice of all", where=name, hint="give --ep")
     if split.expert_ranks == 1:

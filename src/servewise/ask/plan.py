@@ -7,6 +7,7 @@ from pathlib import Path
 
 from servewise.answer import Answer
 from servewise.ask.deploying import DEFAULT_ENGINE
+from servewise.ask.expert_loads import ExpertLoadLike
 from servewise.ask.launching import fetched_as, targets_named
 from servewise.ask.names import AcceleratorLike, ModelLike, PrecisionLike, model_named, with_kv_heads
 from servewise.ask.plan_asked import Asked
@@ -36,6 +37,9 @@ def plan(
     prune: bool = True,
     counts: int | Iterable[int] = DEFAULT_COUNTS,
     pp: int | Iterable[int] = 1,
+    ep: bool | Iterable[bool] = False,
+    expert_load: ExpertLoadLike | None = None,
+    redundant_experts: int | None = None,
     weights: PrecisionLike | Iterable[PrecisionLike] | None = None,
     kv: PrecisionLike | Iterable[PrecisionLike] | None = None,
     engine: str | Iterable[str] = DEFAULT_ENGINE,
@@ -61,11 +65,13 @@ def plan(
     """The deployments of ``model`` that keep ``slo`` on ``workload``, ranked, with reasons.
 
     Candidates are the product of ``accelerators``, ``counts`` (accelerators of a replica, tensor parallel but for the
-    ``pp`` pipeline stages), ``weights``, ``kv``, ``engine``, ``policy``, and of the engine's settings ``slots``
-    (max_num_seqs), ``max_batched_tokens`` (max_num_batched_tokens), ``chunked`` (prefill), ``prefix_cache`` and
-    ``memory_utilization``. Each is one replica; its highest rate is that of the workload, scaled in time, at which the
-    SLO still holds (TTFT counts from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as many
-    replicas as carry it, on ``max_accelerators`` at most; None: by the cost of an output token at the highest rate.
+    ``pp`` pipeline stages), ``ep`` (experts spread over a replica's tensor ranks or not; ``expert_load`` and
+    ``redundant_experts`` as in ``Options``), ``weights``, ``kv``, ``engine``, ``policy``, and of the engine's settings
+    ``slots`` (max_num_seqs), ``max_batched_tokens`` (max_num_batched_tokens), ``chunked`` (prefill), ``prefix_cache``
+    and ``memory_utilization``. Each is one replica; its highest rate is that of the workload, scaled in time, at which
+    the SLO still holds (TTFT counts from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as
+    many replicas as carry it, on ``max_accelerators`` at most; None: by the cost of an output token at the highest
+    rate.
 
     The ``top`` of them are ranked, None: all. Candidates that cannot be among them by physical bounds are not
     simulated; ``pruning`` counts them by reason. ``prune`` False simulates all, for the same answer. ``progress``
@@ -90,6 +96,9 @@ def plan(
         accelerators=accelerators,
         counts=counts,
         pp=pp,
+        ep=ep,
+        expert_load=expert_load,
+        redundant_experts=redundant_experts,
         weights=weights,
         kv=kv,
         engine=engine,

@@ -81,6 +81,7 @@ class Asked:
             precision=f"{weights} weights, {kv} KV cache",
             model=space.model.name,
             parallelism=f"{', '.join(map(str, space.counts))} accelerators a replica",
+            experts=str(space.expert_load) if True in space.expert and kinds != {"ideal"} else None,
             engine=", ".join(space.engines),
             estimator=", ".join(sorted(kinds)),
             policy=", ".join(space.policies),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from servewise.ask.deploying import engine_named
+from servewise.ask.expert_loads import ExpertLoadLike, check_ep, copies_of, expert_load_named
 from servewise.ask.names import AcceleratorLike, PrecisionLike, accelerator_named, precision_named
 from servewise.ask.numbers import positive, share, whole, wholes
 from servewise.ask.presets import PRESETS
@@ -19,6 +20,7 @@ from servewise.modelspec.spec import ModelSpec
 from servewise.plan.candidates import Listed, Space
 
 T = TypeVar("T")
+CURE = "other slots or tokens a step, other counts or copies of experts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,9 @@ class Varied:
     accelerators: AcceleratorLike | Iterable[AcceleratorLike]
     counts: int | Iterable[int]
     pp: int | Iterable[int]
+    ep: bool | Iterable[bool]
+    expert_load: ExpertLoadLike | None
+    redundant_experts: int | None
     weights: PrecisionLike | Iterable[PrecisionLike] | None
     kv: PrecisionLike | Iterable[PrecisionLike] | None
     engine: str | Iterable[str]
@@ -42,11 +47,16 @@ class Varied:
 
     def space(self, model: ModelSpec) -> Space:
         """All of it for ``model``; InputError names the argument that makes no sense."""
+        spread = _several(self.ep)
+        check_ep(model, spread, expert_load=self.expert_load, redundant_experts=self.redundant_experts)
         return Space(
             model=model,
             accelerators=tuple(accelerator_named(each) for each in _several(self.accelerators)),
             counts=wholes(self.counts, "counts"),
             pipelines=wholes(self.pp, "pp"),
+            expert=spread,
+            expert_load=expert_load_named(self.expert_load),
+            redundant_experts=copies_of(self.redundant_experts),
             weights=_each(self.weights, lambda each: precision_named(each, "weights")),
             kv=_each(self.kv, lambda each: precision_named(each, "kv")),
             engines=tuple(engine_named(each) for each in _several(self.engine)),
@@ -67,7 +77,7 @@ class Varied:
 def left_out_caveats(space: Listed) -> tuple[Caveat, ...]:
     """What a reader must know of combinations of settings that engines refuse."""
     return tuple(
-        Caveat("left-out", f"{count} combinations of settings are no candidates: {why}", "other slots or tokens a step")
+        Caveat("left-out", f"{count} combinations of settings are no candidates: {why}", CURE)
         for why, count in space.refused.items()
     )
 

@@ -8,7 +8,7 @@ import click
 
 from servewise.cli.emitting import emit_launches, emit_options
 from servewise.cli.names import ACCELERATOR, ENGINE, MODEL, POLICY, WORKLOAD
-from servewise.cli.options import PRECISION_HELP, estimator_option, executor_options
+from servewise.cli.options import EXPERT_LOAD_HELP, PRECISION_HELP, estimator_option, executor_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import DURATION, NUMBER, PER_S, TEXT, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -57,6 +57,9 @@ TOP = Top()
 @click.option("--prune/--no-prune", default=True, help="Spare those that cannot be among them, by physical bounds.")
 @click.option("--counts", type=Several(WHOLE), default="1,2,4,8", show_default=True, help="Accelerators of a replica.")
 @click.option("--pp", type=Several(WHOLE), default="1", show_default=True, help="Pipeline stages; the rest is TP.")
+@click.option("--ep/--no-ep", multiple=True, help="Spread experts over a replica's ranks; name both to weigh both.")
+@click.option("--expert-load", metavar="L", help=EXPERT_LOAD_HELP)
+@click.option("--redundant-experts", type=WHOLE, metavar="N", help="Copies of experts, all placed by EPLB; or 0.")
 @click.option("--weights", type=Several(TEXT), metavar="P,...", help=f"{PRECISION_HELP}. Default: the model's.")
 @click.option("--kv", type=Several(TEXT), metavar="P,...", help="Precisions of the KV cache.")
 @click.option("--engine", type=Several(ENGINE), default="vllm", show_default=True, metavar="E,...")
@@ -83,6 +86,7 @@ def command(
     accelerators: tuple[str, ...],
     check: bool,
     emit_dir: str | None,
+    ep: tuple[bool, ...],
     chunked: tuple[bool, ...],
     prefix_cache: tuple[bool, ...],
     **options: Any,
@@ -91,7 +95,7 @@ def command(
     from servewise.ask.plan import plan
 
     heard = Heard()
-    options |= {"chunked": chunked or True, "prefix_cache": prefix_cache or False}
+    options |= {"ep": ep or False, "chunked": chunked or True, "prefix_cache": prefix_cache or False}
     with progress_bar(heard) as progress:
         answer = plan(model, accelerators, progress=progress, tell=heard.hear, **options)
     show(answer)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
 from servewise.deployment.engine import engine_profile
+from servewise.deployment.expert_load import USUAL, ExpertLoad
 from servewise.deployment.formats import engine_formats
+from servewise.deployment.validate import check_experts
 from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
@@ -50,13 +52,17 @@ class Space:
 
     ``weights`` and ``kv`` None: as the checkpoint stores and the engine computes. ``slots``, ``batched_tokens`` and
     ``memory_utilization`` None: the engine's own limits. ``chunked_prefill`` and ``prefix_cache`` are of continuous
-    batching: both ways are weighed where both are named.
+    batching: both ways are weighed where both are named, as for ``expert``: experts whole on the tensor ranks of a
+    replica, as popular as ``expert_load`` has it, with ``redundant_experts`` copies placed by EPLB.
     """
 
     model: ModelSpec
     accelerators: tuple[Accelerator, ...]
     counts: tuple[int, ...] = DEFAULT_COUNTS
     pipelines: tuple[int, ...] = (1,)
+    expert: tuple[bool, ...] = (False,)
+    expert_load: ExpertLoad = USUAL
+    redundant_experts: int | None = None
     weights: tuple[Precision | None, ...] = (None,)
     kv: tuple[Precision | None, ...] = (None,)
     engines: tuple[str, ...] = ("vllm",)
@@ -95,16 +101,19 @@ def listed(space: Space) -> Listed:
     """
     found: dict[tuple[str, str], Candidate] = {}
     refused: Counter[str] = Counter()
+    hint = ""
     for each in _all(space):
         if isinstance(each, InputError):
             refused[each.what] += 1
+            hint = hint or each.hint
         else:
             found.setdefault((each.deployment.accelerator.name, each.title), each)
         if len(found) > MOST_CANDIDATES:
-            hint = "vary less"
-            raise InputError(f"there are more than {MOST_CANDIDATES:,} candidates", where="plan", hint=hint)
+            what = f"there are more than {MOST_CANDIDATES:,} candidates"
+            raise InputError(what, where="plan", hint="vary less")
     if not found and refused:
-        raise InputError(next(iter(refused)), where="plan", hint="every running sequence decodes one token a step")
+        usual = "every running sequence decodes one token a step"
+        raise InputError(next(iter(refused)), where="plan", hint=hint or usual)
     if not found:
         raise InputError("there is no candidate to weigh", where="plan", hint="name accelerators, counts and splits")
     return Listed(candidates=tuple(found.values()), refused=refused)
@@ -113,25 +122,29 @@ def listed(space: Space) -> Listed:
 def _all(space: Space) -> Iterator[Candidate | InputError]:
     formats = list(product(space.weights, space.kv, space.engines))
     settings = list(product(space.slots, space.batched_tokens, space.chunked_prefill, space.prefix_cache))
-    splits = list(_splits(space.counts, space.pipelines))
+    splits = list(_splits(space))
     for accelerator, split, (weights, kv, engine), name, (slots, batched, chunked, caches), share in product(
         space.accelerators, splits, formats, space.policies, settings, space.memory_utilization
     ):
         try:
             policy = _policy(space, accelerator, engine, name, slots, batched, chunked=chunked, caches=caches)
+            deployment = _deployment(space, accelerator, split, weights, kv, engine, policy, share)
+            check_experts(deployment)
         except UnknownName:
             raise
         except InputError as error:
             yield error
             continue
-        deployment = _deployment(space, accelerator, split, weights, kv, engine, policy, share)
         yield Candidate(deployment=deployment, policy=policy)
 
 
-def _splits(counts: Iterable[int], pipelines: Sequence[int]) -> Iterator[Parallelism]:
-    for count, pipeline in product(counts, pipelines):
-        if count % pipeline == 0:
-            yield Parallelism(tensor=count // pipeline, pipeline=pipeline)
+def _splits(space: Space) -> Iterator[Parallelism]:
+    """Each count over each number of stages; experts are whole on ranks only where there are several."""
+    for count, pipeline, expert in product(space.counts, space.pipelines, space.expert):
+        tensor, rest = divmod(count, pipeline)
+        copies = space.redundant_experts if expert and tensor > 1 else None
+        if not rest:
+            yield Parallelism(tensor=tensor, pipeline=pipeline, expert=expert and tensor > 1, redundant_experts=copies)
 
 
 def _deployment(
@@ -154,6 +167,7 @@ def _deployment(
         activations=formats.activations,
         engine=engine,
         parallelism=split,
+        expert_load=space.expert_load,
         limits=replace(
             space.limits,
             memory_utilization=space.limits.memory_utilization if share is None else share,

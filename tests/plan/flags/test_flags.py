@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from servewise.hardware.catalogue import load_accelerator
 from servewise.modelspec.load import load_model
 from servewise.plan.candidates import Candidate
 from servewise.plan.flags.every import TARGETS, script_of
+from servewise.plan.flags.trtllm import BALANCER
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 from servewise.precision import FORMATS
 
@@ -30,6 +32,7 @@ SPLITS = (
     Parallelism(tensor=4),
     Parallelism(tensor=2, pipeline=2),
     Parallelism(tensor=4, data=2, expert=True, decode_context=2),
+    Parallelism(tensor=2, pipeline=2, expert=True, redundant_experts=8),
 )
 POLICIES: tuple[Policy, ...] = (
     Continuous(max_sequences=64, max_batched_tokens=4096, prefix_cache=True, order="priority"),
@@ -94,8 +97,8 @@ def test_every_flag_is_one_that_the_parser_takes(target: str, asked: Wanted) -> 
             assert not spec.deprecated
             if spec.choices:
                 assert launch.argv[at + 1] in spec.choices
-    for text in launch.files.values():
-        assert set(yaml.safe_load(text)) <= TRTLLM_KEYS
+    for name, text in launch.files.items():
+        assert set(yaml.safe_load(text)) <= TRTLLM_KEYS or name == BALANCER
 
 
 @pytest.mark.parametrize(("target", "asked"), list(every()))
@@ -141,6 +144,22 @@ def test_a_limit_of_one_batch_is_the_plans_over_the_stages() -> None:
         "vllm": 64,
         "sglang": 64,
     }
+
+
+def test_experts_copies_are_each_engines_own_setting() -> None:
+    """128 experts and 16 copies on 4 ranks over 2 stages: vLLM counts copies in JSON, SGLang as a number of its own
+    beside the ranks of a stage, TensorRT-LLM slots in a file that its config names."""
+    asked = wanted(split=Parallelism(tensor=4, pipeline=2, expert=True, redundant_experts=16))
+    it = replace(asked.candidate.deployment, model=load_model("qwen3-30b-a3b"))
+    asked = replace(asked, candidate=replace(asked.candidate, deployment=it))
+    vllm, sglang, trtllm = (TARGETS[each](asked) for each in ("vllm", "sglang", "trtllm"))
+    config = yaml.safe_load(trtllm.files["trtllm.yaml"])
+
+    assert {"--enable-expert-parallel", "--enable-eplb"} <= set(vllm.argv)
+    assert json.loads(vllm.argv[vllm.argv.index("--eplb-config") + 1]) == {"num_redundant_experts": 16}
+    assert sglang.argv[sglang.argv.index("--ep-size") + 1] == "4"
+    assert sglang.argv[sglang.argv.index("--ep-num-redundant-experts") + 1] == "16"
+    assert yaml.safe_load(trtllm.files[config["moe_config"]["load_balancer"]])["num_slots"] == 144
 
 
 def test_lower_precisions_are_asked_for_or_named() -> None:

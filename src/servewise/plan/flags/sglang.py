@@ -26,7 +26,9 @@ def _split(wanted: Wanted) -> Iterator[str]:
         if degree > 1:
             yield from (name, str(degree))
     if split.expert:
-        yield from ("--ep-size", str(split.accelerators))
+        yield from ("--ep-size", str(split.expert_ranks))
+    if split.redundant_experts is not None:
+        yield from ("--enable-eplb", "--ep-num-redundant-experts", str(split.redundant_experts))
     if split.decode_context > 1:
         yield from ("--dcp-size", str(split.decode_context))
 

@@ -10,7 +10,7 @@ from servewise.plan.flags.common import notes_for, online_quantisation
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 from servewise.plan.flags.yaml_text import Value, yaml_text
 
-CONFIG = "trtllm.yaml"
+CONFIG, BALANCER = "trtllm.yaml", "moe_load_balancer.yaml"
 KV = {"fp8": "fp8", "nvfp4": "nvfp4"}
 
 
@@ -20,7 +20,8 @@ def trtllm(wanted: Wanted) -> EngineLaunch:
     notes.append(online_quantisation(wanted, "TensorRT-LLM", {})[1])
     text = yaml_text(_config(wanted, notes))
     argv = ("trtllm-serve", wanted.model, *_split(wanted), *_limits(wanted), "--config", CONFIG)
-    return EngineLaunch(engine="trtllm", argv=argv, files={CONFIG: text}, notes=tuple(note for note in notes if note))
+    files = {CONFIG: text} | _balancer(wanted)
+    return EngineLaunch(engine="trtllm", argv=argv, files=files, notes=tuple(note for note in notes if note))
 
 
 def _split(wanted: Wanted) -> Iterator[str]:
@@ -31,6 +32,16 @@ def _split(wanted: Wanted) -> Iterator[str]:
         yield from ("--pp_size", str(split.pipeline))
     if split.expert:
         yield from ("--ep_size", str(split.tensor))
+
+
+def _balancer(wanted: Wanted) -> dict[str, str]:
+    """The online balancer's file: slots, and layers placed anew each step (examples/wide_ep/ep_load_balancer)."""
+    deployment = wanted.candidate.deployment
+    copies = deployment.parallelism.redundant_experts
+    if copies is None:
+        return {}
+    experts = max(group.feed_forward.experts for group in deployment.model.layers)
+    return {BALANCER: yaml_text({"num_slots": experts + copies, "layer_updates_per_iter": 2})}
 
 
 def _limits(wanted: Wanted) -> Iterator[str]:
@@ -62,6 +73,8 @@ def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
     if isinstance(policy, Continuous):
         kind = "GUARANTEED_NO_EVICT" if policy.reserve_output else "MAX_UTILIZATION"
         config["scheduler_config"] = {"capacity_scheduler_policy": kind}
+    if deployment.parallelism.redundant_experts is not None:
+        config["moe_config"] = {"load_balancer": BALANCER}
     if deployment.parallelism.data > 1:
         config["enable_attention_dp"] = True
     return config

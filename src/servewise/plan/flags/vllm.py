@@ -32,6 +32,8 @@ def _split(wanted: Wanted) -> Iterator[str]:
             yield from (name, str(degree))
     if split.expert:
         yield "--enable-expert-parallel"
+    if split.redundant_experts is not None:
+        yield from ("--enable-eplb", "--eplb-config", f'{{"num_redundant_experts": {split.redundant_experts}}}')
 
 
 def _formats(wanted: Wanted, notes: list[str]) -> Iterator[str]:
