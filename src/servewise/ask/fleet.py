@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from math import isfinite
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from servewise.answer import Answer
-from servewise.ask.deploying import Options, deploy, hardware_of
+from servewise.ask.deploying import Options
+from servewise.ask.execution import Execution, execution_of
 from servewise.ask.experiment import replicates_of
+from servewise.ask.fleet_behaviour import Apart, Mixed, apart_of, behaviour_of, mixed_of
 from servewise.ask.fleet_caveats import fleet_caveats
 from servewise.ask.fleet_conditions import fleet_conditions
-from servewise.ask.fleet_experiment import FleetRow, Progress, kept_folders, run
-from servewise.ask.fleet_layout import DRAWING, Behaviour, Layout, router_named
-from servewise.ask.fleet_options import (
-    MOST_REPLICAS,
-    Further,
-    Split,
-    further_of,
-    splits_of,
-)
-from servewise.ask.fleet_rows import against, fleet_row, replica_rows
+from servewise.ask.fleet_experiment import Progress, kept_folders, run
+from servewise.ask.fleet_layout import DRAWING, Behaviour, Layout, layouts_of
+from servewise.ask.fleet_options import MOST_REPLICAS, Further, Split
+from servewise.ask.fleet_rows import fleet_rows
 from servewise.ask.fleet_run import COMMAND, FleetExperiment
-from servewise.ask.fleet_servers import Servers, behaviour_of, by_clock, longest_of, one_replica, servers_of
+from servewise.ask.fleet_servers import Group, Servers, by_clock, groups_of, longest_of, servers_of
+from servewise.ask.machine import machine_of
 from servewise.ask.names import AcceleratorLike, ModelLike
-from servewise.ask.numbers import positives, whole
-from servewise.ask.origin import origin_of
+from servewise.ask.numbers import whole
+from servewise.ask.offered import Offered, offered_to
 from servewise.ask.rows import slo_rows
-from servewise.ask.serving import (
-    Door,
-    Load,
-    PolicyOptions,
-    WorkloadLike,
-    fitted,
-    is_closed,
-    is_seeded,
-    shapes_of,
-    workload_named,
-)
+from servewise.ask.serving import PolicyOptions, WorkloadLike
+from servewise.ask.speculating import SpeculationOptions
 from servewise.caveats import unique
 from servewise.errors import InputError
-from servewise.executing.executor import Executor, executor_named
+from servewise.executing.executor import Executor
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.records.noted import note_caveats
-from servewise.records.origin import Origin
 from servewise.simulate.fleet.autoscale import Autoscale
-from servewise.simulate.fleet.outage import RULES, Outage
+from servewise.simulate.fleet.outage import Outage
 from servewise.steptime.link import LinkTime
 
-DEFAULT_SEEDS, MOST_SEEDS, DEFAULT_REPLICAS = 3, 1000, 2
+DEFAULT_SEEDS, DEFAULT_REPLICAS = 3, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be simulated: ``layouts`` of the replicas of ``pools`` under a load, how often and where."""
+
+    layouts: tuple[Layout, ...]
+    pools: tuple[Servers, ...]
+    how: Behaviour
+    offered: Offered
+    execution: Execution
+    slo: Slo | None
 
 
 def fleet(
@@ -108,117 +105,68 @@ def fleet(
     ``policy`` and what follows, ``workload``, seeds, intervals, ``executor``, ``keep`` and ``command`` are as in
     ``simulate``; ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
     """
-    splits = splits_of(disaggregate, replicas)
-    _belongs(link=link, overlap=overlap, decode_router=decode_router, on_failure=on_failure, apart=splits, fail=fail)
-    usual = sum(splits[0]) if splits else DEFAULT_REPLICAS
-    count = whole(usual if replicas is None else replicas, "replicas", most=MOST_REPLICAS)
-    deployment = one_replica(deploy(model, accelerator, **options))
+    apart = apart_of(disaggregate, replicas, decode_router=decode_router, link=link, overlap=overlap)
+    mixed = mixed_of(fail, on_failure, autoscale, lockstep=lockstep)
     choices = PolicyOptions(
         slots=slots, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache, settings=settings or {}
     )
-    further = further_of(also)
-    deployments = [deployment, *(one_replica(deploy(model, each.accelerator, **options)) for each in further)]
-    longest = longest_of(deployments)
-    load = fitted(workload_named(workload, requests), longest)
-    rates = _rates(load, rate)
-    whole(seeds, "seeds", most=MOST_SEEDS)
-    whole(seed, "seed", least=0)
-    counts, weights = [count, *(each.count for each in further)], [1.0, *(each.weight for each in further)]
-    prices = [price, *(None for _ in further)]
-    pools = [
-        servers_of(one, many, weight, policy, choices, load, estimator, seed, usd)
-        for one, many, weight, usd in zip(deployments, counts, weights, prices, strict=True)
-    ]
-    how = behaviour_of(deployment, router_settings, fail, on_failure, autoscale, decode_router, link, lockstep=lockstep)
-    how = replace(how, layers=deployment.model.layer_count if overlap else 1)
-    layouts = _layouts(router, sum(counts), splits, how, pools)
-    door = Door(shapes_of(load, seed), longest)
-    deque(door, maxlen=0)
-    objective = parse_slo(slo) if isinstance(slo, str) else slo
-    where = executor_named(executor, processes, keep)
-    files = {"model": model, "accelerator": accelerator, "estimator": estimator}
-    keeps = run_dir is not None or where.keep is not None
+    groups = groups_of(model, accelerator, options, _count(replicas, apart), also, price)
+    _together(apart, mixed, groups)
+    instead = "change its number of users"
+    offered = offered_to(longest_of(groups), workload, requests, rate, instead=instead)
+    execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
     line = command or COMMAND
-    origin = origin_of(line, workload, **files) if keeps else Origin(command=line)
-    random = any(name in DRAWING for each in layouts for name in (each.router, how.decode_router))
-    offsets = seeds if is_seeded(load) or random else 1
-    experiment = FleetExperiment(
-        layouts=layouts,
-        kinds=by_clock(pools),
-        how=how,
-        replicates=replicates_of(offsets, bracketed=all(len(each.kinds) > 1 for each in pools)),
-        workload=load,
-        seed=seed,
-        longest=longest,
-        requests=door.came,
-        slo=objective,
-        conditions=fleet_conditions(pools, load, rates, layouts, how, range(seed, seed + offsets)),
-        run_dir=None if run_dir is None else Path(run_dir),
-        several=len(layouts) * len(rates) > 1,
-        origin=origin,
-    )
-    rows = run(experiment, rates, replace(where, sources=origin.sources), progress)
-    caveats = unique(fleet_caveats(load, seed, door, layouts, how, rows, pools[0].kinds[0]))
-    note_caveats(kept_folders(experiment, rows), caveats)
-    return Answer("fleet", experiment.conditions, _result(layouts, rates, rows, pools, objective), caveats)
+    execution = execution.made_by(line, workload, model=model, accelerator=accelerator, estimator=estimator)
+    drafts = SpeculationOptions()
+    machines = [machine_of(each.deployment, estimator, offered.load, drafts) for each in groups]
+    pools = tuple(servers_of(*each, policy, choices, seed) for each in zip(groups, machines, strict=True))
+    how = behaviour_of(groups[0].deployment, router_settings, mixed, apart)
+    layouts = layouts_of(router, by_clock(pools)[0], apart.splits, how)
+    objective = parse_slo(slo) if isinstance(slo, str) else slo
+    return _answer(Asked(layouts=layouts, pools=pools, how=how, offered=offered, execution=execution, slo=objective))
 
 
-def _belongs(*, apart: object, fail: object, **given: object) -> None:
-    """Refuse what would be ignored: what belongs to servers apart, or to failures, where there are none."""
-    usual = {"link": None, "overlap": False, "decode_router": "least-loaded"}
-    for name, default in usual.items():
-        if not apart and given[name] != default:
-            raise InputError("is of prefill and decode apart", where=name, hint="give --disaggregate, or leave it out")
-    if not fail and given["on_failure"] != "retry" and given["on_failure"] in RULES:
-        raise InputError("says what failures do, but none is given", where="on_failure", hint="give --fail too")
+def _count(replicas: int | None, apart: Apart) -> int:
+    """How many replicas of the first deployment there are."""
+    usual = sum(apart.splits[0]) if apart.splits else DEFAULT_REPLICAS
+    return whole(usual if replicas is None else replicas, "replicas", most=MOST_REPLICAS)
 
 
-def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:
-    if is_closed(load):
-        if rate is not None:
-            raise InputError("a closed loop has no rate", where="rate", hint="change its number of users")
-        return (0.0,)
-    own = getattr(load, "rate_per_s", float("inf"))
-    if rate is None and not isfinite(own):
-        what = "all its requests come at one moment, so it has no rate of its own"
-        raise InputError(what, where=load.title, hint="give more requests, at different times")
-    return positives(own if rate is None else rate, "rate")
-
-
-def _layouts(
-    router: str | Iterable[str], replicas: int, splits: Sequence[Split], how: Behaviour, pools: Sequence[Servers]
-) -> tuple[Layout, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in ([router] if isinstance(router, str) else router)))
-    for name in (*names, how.decode_router):
-        router_named(name, how.settings, pools[0].kinds[0], 0)
-    if not names:
-        raise InputError("none is named", where="router")
-    if splits and (how.outages or how.autoscale or how.lockstep or len(pools) > 1):
+def _together(apart: Apart, mixed: Mixed, groups: Sequence[Group]) -> None:
+    """Refuse what only servers that do both can have, where some do not."""
+    if apart.splits and (mixed.outages or mixed.autoscale or mixed.lockstep or len(groups) > 1):
         what = "failures, autoscaling, lockstep and further replicas are for servers that do both"
         raise InputError(what, where="disaggregate", hint="leave one of them out")
-    between = None if how.autoscale is None else (how.autoscale.least, how.autoscale.most)
-    mixed = [Layout(router=name, replicas=replicas, between=between) for name in names]
-    return (*mixed, *(Layout(router=name, replicas=replicas, split=split) for split in splits for name in names))
 
 
-def _result(
-    layouts: Sequence[Layout],
-    rates: Sequence[float],
-    rows: Mapping[tuple[int, float], FleetRow],
-    pools: Sequence[Servers],
-    slo: Slo | None,
-) -> dict[str, Any]:
-    each = [one for one in pools for _ in range(one.count)]
-    accelerators = [one.deployment.parallelism.accelerators for one in each]
-    prices, names = [one.usd_per_hour for one in each], [hardware_of(one.deployment) for one in each]
-    found, by_replica = [], []
-    for at in rates:
-        mixed: dict[str, dict[str, Any]] = {}
-        for which, layout in enumerate(layouts):
-            row = fleet_row(layout, at, rows[which, at], accelerators, prices)
-            if layout.split is None:
-                mixed[layout.router] = row
-            row["against_mixed"] = None if layout.split is None else against(row, mixed[layout.router])
-            found.append(row)
-            by_replica += replica_rows(layout, at, rows[which, at], names)
-    return {"rows": found, "replicas": by_replica, "slo": None if slo is None else slo_rows(slo)}
+def _answer(asked: Asked) -> Answer:
+    offered, execution = asked.offered, asked.execution
+    door = offered.door(execution.seed)
+    experiment = _experiment(asked, door.came)
+    rows = run(experiment, offered.rates, execution.executor, execution.progress)
+    caveats = unique(fleet_caveats(asked.pools[0], experiment, door, rows))
+    note_caveats(kept_folders(experiment, rows), caveats)
+    slo = {"slo": None if asked.slo is None else slo_rows(asked.slo)}
+    result = fleet_rows(asked.layouts, offered.rates, rows, asked.pools) | slo
+    return Answer("fleet", experiment.conditions, result, caveats)
+
+
+def _experiment(asked: Asked, requests: int) -> FleetExperiment:
+    offered, execution, layouts, how = asked.offered, asked.execution, asked.layouts, asked.how
+    draws = any(name in DRAWING for each in layouts for name in (each.router, how.decode_router))
+    seeds = execution.seeds_of(drawn=offered.seeded or draws)
+    return FleetExperiment(
+        layouts=layouts,
+        kinds=by_clock(asked.pools),
+        how=how,
+        replicates=replicates_of(len(seeds), bracketed=all(len(each.kinds) > 1 for each in asked.pools)),
+        workload=offered.load,
+        seed=execution.seed,
+        longest=offered.longest,
+        requests=requests,
+        slo=asked.slo,
+        conditions=fleet_conditions(asked.pools, offered, layouts, how, seeds),
+        run_dir=execution.run_dir,
+        origin=execution.origin,
+        several=len(layouts) * len(offered.rates) > 1,
+    )

@@ -7,6 +7,8 @@ from math import isfinite
 
 from servewise.ask.fleet_experiment import FleetRow
 from servewise.ask.fleet_layout import Behaviour, Layout
+from servewise.ask.fleet_run import FleetExperiment
+from servewise.ask.fleet_servers import Servers
 from servewise.ask.serving import Door, Load, caveats_of, outgrown_caveats, refused_caveats
 from servewise.caveats import Caveat
 from servewise.simulate.fleet.kind import ReplicaKind
@@ -14,20 +16,18 @@ from servewise.steptime.ranges import under_way_caveats
 
 
 def fleet_caveats(
-    load: Load,
-    seed: int,
+    servers: Servers,
+    experiment: FleetExperiment,
     door: Door,
-    layouts: Sequence[Layout],
-    how: Behaviour,
     rows: Mapping[tuple[int, float], FleetRow],
-    kind: ReplicaKind,
 ) -> tuple[Caveat, ...]:
-    """The clock's, the load's, the fleet's own, the rows'."""
+    """The clock's of the first ``servers``, the load's, the fleet's own, the rows'."""
+    load, layouts, how, kind = experiment.workload, experiment.layouts, experiment.how, servers.kinds[0]
     return (
-        kind.estimator.caveats
+        servers.caveats
         + caveats_of(load)
         + refused_caveats(door.refused, door.came, door.longest)
-        + outgrown_caveats(load, seed)
+        + outgrown_caveats(load, experiment.seed)
         + _of_pools(layouts, how)
         + _of_lockstep(how)
         + _of_prefixes(layouts, load, kind)

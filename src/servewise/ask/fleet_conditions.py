@@ -6,32 +6,43 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from servewise.ask.deploying import conditions_of, hardware_of
+from servewise.ask.deploying import conditions_of
 from servewise.ask.fleet_layout import Behaviour, Layout
 from servewise.ask.fleet_servers import Servers
-from servewise.ask.serving import Load, is_closed, lengths_of
+from servewise.ask.offered import Offered
+from servewise.ask.serving import is_closed, lengths_of
 from servewise.conditions import Conditions
 from servewise.simulate.fleet.autoscale import Autoscale
+from servewise.simulate.fleet.kind import ReplicaKind
 from servewise.simulate.fleet.outage import Outage
 
 
 def fleet_conditions(
-    pools: Sequence[Servers],
-    load: Load,
-    rates: Sequence[float],
-    layouts: Sequence[Layout],
-    how: Behaviour,
-    seeds: Iterable[int],
+    pools: Sequence[Servers], offered: Offered, layouts: Sequence[Layout], how: Behaviour, seeds: Iterable[int]
 ) -> Conditions:
     """The first replicas' conditions, with all hardware, the routers and what happens to the fleet."""
-    first = pools[0]
-    offered = "users in a closed loop" if is_closed(load) else f"{', '.join(f'{each:g}' for each in rates)} requests/s"
+    first, load = pools[0], offered.load
     common = conditions_of(
-        first.deployment, load=offered, lengths=lengths_of(load), estimator=first.kinds[0].estimator.name
+        first.group.deployment,
+        load=_load(offered),
+        lengths=lengths_of(load),
+        estimator=first.kinds[0].estimator.name,
     )
-    hardware = ", ".join(f"{each.count} replicas of {hardware_of(each.deployment)}" for each in pools)
+    hardware = ", ".join(f"{each.group.count} replicas of {each.hardware}" for each in pools)
+    policy = "; ".join(_parts(first.kinds[0], layouts, how))
+    return replace(common, hardware=hardware, policy=policy, workload=load.title, seeds=tuple(seeds))
+
+
+def _load(offered: Offered) -> str:
+    if is_closed(offered.load):
+        return "users in a closed loop"
+    return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"
+
+
+def _parts(kind: ReplicaKind, layouts: Sequence[Layout], how: Behaviour) -> list[str]:
+    """The replicas' policy, the routers, and what happens to the fleet."""
     routers = ", ".join(dict.fromkeys(each.router for each in layouts))
-    parts = [first.kinds[0].policy.describe, f"routed {routers}"]
+    parts = [kind.policy.describe, f"routed {routers}"]
     parts += [f"failures {', '.join(map(_outage, how.outages))}: {how.on_failure}"] * bool(how.outages)
     parts += [_scaled(how.autoscale)] if how.autoscale else []
     parts += ["ranks in lockstep"] * how.lockstep
@@ -40,7 +51,7 @@ def fleet_conditions(
             f"KV over {how.link.name}" + (" layer by layer" if how.layers > 1 else ""),
             f"decode {how.decode_router}",
         ]
-    return replace(common, hardware=hardware, policy="; ".join(parts), workload=load.title, seeds=tuple(seeds))
+    return parts
 
 
 def _outage(each: Outage) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from servewise.batching.positive import positive
-from servewise.errors import UnknownName
+from servewise.errors import InputError, UnknownName
 from servewise.simulate.arrivals import Arrivals
 from servewise.simulate.disaggregated.pools import simulate_pools
 from servewise.simulate.disaggregated.transfers import Moved
@@ -118,6 +118,20 @@ def router_named(name: str, settings: RouterSettings, kind: ReplicaKind, seed: i
     if name not in makers:
         raise UnknownName("router", name, ROUTERS, where="router", hint=f"one of {', '.join(ROUTERS)}")
     return makers[name]()
+
+
+def layouts_of(
+    router: str | Iterable[str], kinds: Sequence[ReplicaKind], splits: Sequence[tuple[int, int]], how: Behaviour
+) -> tuple[Layout, ...]:
+    """Each ``router`` before the replicas ``kinds``, then before each of ``splits``; UnknownName for no router."""
+    names = tuple(dict.fromkeys(name.strip() for name in ([router] if isinstance(router, str) else router)))
+    for name in (*names, how.decode_router):
+        router_named(name, how.settings, kinds[0], 0)
+    if not names:
+        raise InputError("none is named", where="router")
+    between = None if how.autoscale is None else (how.autoscale.least, how.autoscale.most)
+    mixed = [Layout(router=name, replicas=len(kinds), between=between) for name in names]
+    return (*mixed, *(Layout(router=name, replicas=len(kinds), split=split) for split in splits for name in names))
 
 
 def run_layout(

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servewise.ask.fleet_experiment import FleetRow
 from servewise.ask.fleet_layout import Layout
+from servewise.ask.fleet_servers import Servers
 from servewise.ask.fleet_shares import Share
 from servewise.ask.rows import simulated_row
 from servewise.simulate.disaggregated.transfers import Moved
 
 HOUR_S, MILLION = 3600.0, 1e6
 COMPARED = (("ttft_s", "p95"), ("tpot_s", "p95"), ("e2e_s", "p95"))
+
+
+def fleet_rows(
+    layouts: Sequence[Layout],
+    rates: Sequence[float],
+    rows: Mapping[tuple[int, float], FleetRow],
+    pools: Sequence[Servers],
+) -> dict[str, list[dict[str, Any]]]:
+    """Each layout at each rate, those apart beside as many mixed servers; and what each replica did."""
+    each = [one for one in pools for _ in range(one.group.count)]
+    accelerators = [one.group.deployment.parallelism.accelerators for one in each]
+    prices, names = [one.usd_per_hour for one in each], [one.hardware for one in each]
+    found, by_replica = [], []
+    for at in rates:
+        mixed: dict[str, dict[str, Any]] = {}
+        for which, layout in enumerate(layouts):
+            row = fleet_row(layout, at, rows[which, at], accelerators, prices)
+            if layout.split is None:
+                mixed[layout.router] = row
+            row["against_mixed"] = None if layout.split is None else against(row, mixed[layout.router])
+            found.append(row)
+            by_replica += replica_rows(layout, at, rows[which, at], names)
+    return {"rows": found, "replicas": by_replica}
 
 
 def fleet_row(

@@ -1,52 +1,69 @@
-"""From a fleet's options to its replicas by each clock, and to how they behave."""
+"""From a fleet's options to its replicas by each clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from servewise.ask.fleet_layout import Behaviour, RouterSettings
-from servewise.ask.fleet_options import autoscale_of, failures_of, link_of
-from servewise.ask.serving import (
-    Door,
-    Load,
-    PolicyOptions,
-    capacity_for_serving,
-    longest_context,
-    policies_named,
-    shapes_of,
-)
-from servewise.ask.settings import settings_of
+from servewise.ask.deploying import Options, deploy, hardware_of
+from servewise.ask.fleet_options import Further, further_of
+from servewise.ask.machine import Machine
+from servewise.ask.names import AcceleratorLike, ModelLike
+from servewise.ask.serving import PolicyOptions, longest_context, policies_named
+from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
-from servewise.hardware.accelerator import Accelerator
-from servewise.modelspec.kv import kv_bytes
-from servewise.plan.bracket import bracket
-from servewise.plan.clock import clock_for
 from servewise.plan.server import Server
 from servewise.pricing.price import accelerator_price, stated_price
-from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.kind import ReplicaKind
-from servewise.simulate.fleet.outage import RULES, Outage
-from servewise.steptime.link import LinkTime
 
-DEFAULT_LINK = "InfiniBand NDR"
-PEEKED = 5_000  # requests whose mean lengths rank the clocks
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """``count`` replicas of ``deployment``, each of that ``weight`` for the router.
+
+    ``price`` [$ per accelerator-hour] stands for the shipped one.
+    """
+
+    deployment: Deployment
+    count: int
+    weight: float = 1.0
+    price: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """``count`` replicas of ``deployment`` by each clock: nominal, or nominal, slow and fast."""
+    """The replicas of a ``group`` by each clock: nominal, or nominal, slow and fast; with their figures' caveats."""
 
-    deployment: Deployment
-    count: int
+    group: Group
     kinds: tuple[ReplicaKind, ...]
     usd_per_hour: float | None
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def hardware(self) -> str:
+        """That of one replica, in words."""
+        return hardware_of(self.group.deployment)
 
 
-def one_replica(deployment: Deployment) -> Deployment:
+def groups_of(
+    model: ModelLike,
+    accelerator: AcceleratorLike | None,
+    options: Options,
+    count: int,
+    also: str | Iterable[str | Further],
+    price: float | None,
+) -> tuple[Group, ...]:
+    """``count`` replicas on ``accelerator`` at that ``price``, and those on others that ``also`` names."""
+    first = Group(deployment=_one_replica(deploy(model, accelerator, **options)), count=count, price=price)
+    others = (
+        Group(deployment=_one_replica(deploy(model, one.accelerator, **options)), count=one.count, weight=one.weight)
+        for one in further_of(also)
+    )
+    return (first, *others)
+
+
+def _one_replica(deployment: Deployment) -> Deployment:
     """One replica of it: data parallelism is what the fleet is."""
     split = deployment.parallelism
     if split.data > 1:
@@ -55,95 +72,39 @@ def one_replica(deployment: Deployment) -> Deployment:
     return deployment
 
 
-def longest_of(deployments: Sequence[Deployment]) -> int | None:
+def longest_of(groups: Sequence[Group]) -> int | None:
     """The longest context that every replica takes."""
-    known = [found for each in deployments if (found := longest_context(each)) is not None]
+    known = [found for each in groups if (found := longest_context(each.deployment)) is not None]
     return min(known, default=None)
 
 
-def servers_of(
-    deployment: Deployment,
-    count: int,
-    weight: float,
-    policy: str,
-    choices: PolicyOptions,
-    load: Load,
-    estimator: str | None,
-    seed: int,
-    price: float | None,
-) -> Servers:
-    """``count`` replicas of ``deployment`` by each clock of ``estimator``; ``price`` [$ per accelerator-hour]."""
-    capacity = capacity_for_serving(deployment)
-    server = Server(
-        policy=policies_named([policy], deployment, choices)[0],
-        estimator=clock_for(deployment, estimator),
-        blocks=capacity.blocks,
-        block_tokens=capacity.block_tokens,
-        hash_block_tokens=load.hash_block_tokens,
-        deployment=deployment,
+def servers_of(group: Group, machine: Machine, policy: str, choices: PolicyOptions, seed: int) -> Servers:
+    """The replicas of ``group``, each a ``machine`` under ``policy``, by each of its clocks."""
+    server = machine.server(policies_named([policy], group.deployment, choices)[0])
+    kinds = tuple(_kind(each, group.weight) for each in machine.by_clock(server, seed))
+    return Servers(group=group, kinds=kinds, usd_per_hour=_usd_per_hour(group), caveats=machine.caveats)
+
+
+def _kind(server: Server, weight: float) -> ReplicaKind:
+    return ReplicaKind(
+        policy=server.policy,
+        estimator=server.estimator,
+        blocks=server.blocks,
+        block_tokens=server.block_tokens,
+        hash_block_tokens=server.hash_block_tokens,
+        deployment=server.deployment,
+        weight=weight,
     )
-    shapes = list(islice(Door(shapes_of(load, seed), longest_context(deployment)), PEEKED))
-    if not shapes:
-        raise InputError("has no request that the model's context holds", where=load.title, hint="see --max-context")
-    spread = bracket(deployment, estimator, server, shapes, seed)
-    clocks = (server.estimator,) if spread is None else (server.estimator, spread.slow, spread.fast)
-    kinds = tuple(
-        ReplicaKind(
-            policy=server.policy,
-            estimator=clock,
-            blocks=server.blocks,
-            block_tokens=server.block_tokens,
-            hash_block_tokens=server.hash_block_tokens,
-            deployment=deployment,
-            weight=weight,
-        )
-        for clock in clocks
-    )
-    known = stated_price(price, "price") if price is not None else accelerator_price(deployment.accelerator.name)
-    return Servers(
-        deployment=deployment, count=count, kinds=kinds, usd_per_hour=None if known is None else known.usd_per_hour
-    )
+
+
+def _usd_per_hour(group: Group) -> float | None:
+    if group.price is not None:
+        return stated_price(group.price, "price").usd_per_hour
+    known = accelerator_price(group.deployment.accelerator.name)
+    return None if known is None else known.usd_per_hour
 
 
 def by_clock(pools: Sequence[Servers]) -> tuple[tuple[ReplicaKind, ...], ...]:
     """All replicas by each clock that every pool has."""
     clocks = min(len(each.kinds) for each in pools)
-    return tuple(tuple(each.kinds[clock] for each in pools for _ in range(each.count)) for clock in range(clocks))
-
-
-def behaviour_of(
-    deployment: Deployment,
-    router_settings: Mapping[str, object] | None,
-    fail: str | Iterable[str | Outage],
-    on_failure: str,
-    autoscale: str | Autoscale | None,
-    decode_router: str,
-    link: str | Accelerator | LinkTime | None,
-    *,
-    lockstep: bool,
-) -> Behaviour:
-    """How the fleet behaves, from options as people give them; KV moves in one piece. InputError for what cannot be."""
-    if on_failure not in RULES:
-        raise InputError(
-            f"{on_failure!r} is no rule for failures", where="on_failure", hint=f"one of {', '.join(RULES)}"
-        )
-    split = deployment.parallelism
-    over = link_of(DEFAULT_LINK if link is None else link)
-    ranks = split.tensor * split.pipeline
-    return Behaviour(
-        settings=RouterSettings(**settings_of(RouterSettings, router_settings or {})),
-        outages=failures_of(fail),
-        on_failure=on_failure,
-        autoscale=autoscale_of(autoscale),
-        lockstep=lockstep,
-        decode_router=decode_router,
-        link=replace(over, bytes_per_s=over.bytes_per_s * ranks),
-        kv_bytes=partial(_kv_bytes_of_all_ranks, deployment),
-    )
-
-
-def _kv_bytes_of_all_ranks(deployment: Deployment, tokens: int) -> float:
-    """What the ranks of one server send of a prompt of ``tokens`` tokens, each its own shard [bytes]."""
-    split = deployment.parallelism
-    one = kv_bytes(deployment.model, tokens, deployment.kv, tensor=split.tensor)
-    return one * split.tensor / split.decode_context
+    return tuple(tuple(each.kinds[clock] for each in pools for _ in range(each.group.count)) for clock in range(clocks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,27 @@ from servewise.simulate.arrivals import Arrivals
 from servewise.simulate.witness import Witness
 from servewise.workload.request import Request
 
+FILE = "servewise-moment.json"
 HINT = 'two times from the run\'s start, such as "60s:70s"'
 _TIMES = re.compile(r"([\d.]+)s?:([\d.]+)s?")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A ``window`` of time, from when figures count [s], and the file that is to show what happened in it."""
+
+    window: tuple[float, float]
+    path: Path
+
+
+def moment_of(window: str | None, file: str | Path | None) -> Moment | None:
+    """The moment that is asked for; InputError for a ``file`` without a window, or one that cannot be written."""
+    if window is None:
+        if file is not None:
+            what = "says where to write a moment, but not which"
+            raise InputError(what, where="moment_file", hint="give --moment too")
+        return None
+    return Moment(window_of(window), writable(Path(file or FILE)))
 
 
 def window_of(text: str) -> tuple[float, float]:
@@ -78,16 +98,15 @@ class _Until:
         self._source.ended(serial, now_s)
 
 
-def write_moment(
-    server: Server, source: Arrivals, window: tuple[float, float], path: Path, of: Mapping[str, object]
-) -> dict[str, Any]:
+def write_moment(server: Server, source: Arrivals, asked: Moment, of: Mapping[str, object]) -> dict[str, Any]:
     """Run ``source`` through ``server`` up to the window's end and write what happened in it.
 
     ``of`` says of which run; returned with it: where it lies, its window, and how many steps and phases it holds.
 
     The window counts from when figures count: after a settling ``source``'s time. Steps are run, and shown, one by one.
-    Raises InputError where nothing happened in the window, or ``path`` cannot be written.
+    Raises InputError where nothing happened in the window, or its file cannot be written.
     """
+    window, path = asked.window, asked.path
     settle_s = float(getattr(source, "settle_s", 0.0))
     witness = Witness(window[0] + settle_s, window[1] + settle_s)
     server.run(_Until(source, window[1] + settle_s), watch=witness, longest_jump=1, into=_Nowhere())

@@ -1,9 +1,9 @@
-"""From ``simulate``'s options on speculation to a ``Speculation`` of the deployment, with what a reader must know."""
+"""From options on speculation to a ``Speculation`` of the deployment, with what a reader must know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from servewise.ask.names import model_named
@@ -45,7 +45,7 @@ HOST_TIME = Caveat(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationOptions:
-    """What ``simulate`` takes.
+    """What ``simulate`` and ``fleet`` take; ``speculate`` None: nobody drafts.
 
     ``speculate``: ``draft:MODEL``, ``ngram``, ``eagle``, ``eagle3``, ``mtp`` or ``medusa``. ``draft_tokens``: K, or the
     most where ``draft_length`` is ``best`` (by the estimator at the batch as it is) or ``measured`` (by the acceptance
@@ -54,8 +54,8 @@ class SpeculationOptions:
     match. ``draft_overhead`` [s]: the engine's own time for each pass of the draft.
     """
 
-    speculate: str
-    acceptance: float | str | Iterable[float]
+    speculate: str | None = None
+    acceptance: float | str | Iterable[float] | None = None
     draft_tokens: int = DEFAULT_DRAFT_TOKENS
     draft_length: str = "fixed"
     speculate_until_batch: int | None = None
@@ -81,13 +81,25 @@ class Speculating:
         return self.speculation.policy(cast("Groupable", policy), seed)
 
 
+def drafting_of(
+    deployment: Deployment, clock: Estimator, options: SpeculationOptions, estimator: str | None = None
+) -> Speculating | None:
+    """How it speculates, None: nobody drafts; InputError for options that say how where nothing does."""
+    if options.speculate is not None:
+        return speculating(deployment, clock, options, estimator)
+    asked = [each.name for each in fields(options) if getattr(options, each.name) != each.default]
+    if asked:
+        raise InputError("says how to speculate, but nothing does", where=asked[0], hint="give --speculate too")
+    return None
+
+
 def speculating(
     deployment: Deployment, clock: Estimator, options: SpeculationOptions, estimator: str | None = None
 ) -> Speculating:
     """What ``options`` describe, on the ``deployment`` that ``clock`` times; ``estimator`` names the draft's clock."""
     acceptance = _acceptance(options)
     whole(options.draft_tokens, "draft_tokens", most=MOST_DRAFTED)
-    method, _, named = options.speculate.partition(":")
+    method, _, named = str(options.speculate).partition(":")
     drafter, draft, copies = _drafter(method.strip().lower(), named, deployment, options, estimator)
     speculation = Speculation(
         target=clock,
@@ -114,12 +126,15 @@ def speculation_row(tally: Tally) -> dict[str, Any]:
 
 def _acceptance(options: SpeculationOptions) -> Acceptance:
     given = options.acceptance
+    if given is None:
+        hint = "e.g. --acceptance 0.7 or, by position, 0.8,0.7,0.6"
+        raise InputError("speculation needs the share of drafts that stand", where="acceptance", hint=hint)
     if isinstance(given, str):
         given = _numbers(given)
     rates = [given] if isinstance(given, (int, float)) else list(given)
     checked = tuple(float(share(each, "acceptance")) for each in rates)
     hit_rate = float(share(options.hit_rate, "hit_rate"))
-    if hit_rate < 1 and not options.speculate.startswith("ngram"):
+    if hit_rate < 1 and not str(options.speculate).startswith("ngram"):
         raise InputError("is of an n-gram's lookup", where="hit_rate", hint="put it into the first acceptance")
     return Acceptance(checked, hit_rate)
 
@@ -166,7 +181,9 @@ def _draft(method: str, named: str, target: Deployment, options: SpeculationOpti
     if method == "eagle3":
         return eagle(target, draft_vocabulary=EAGLE3_VOCABULARY)
     if method != "mtp":
-        raise UnknownName("drafter", options.speculate, METHODS, where="speculate", hint=f"one of {', '.join(METHODS)}")
+        raise UnknownName(
+            "drafter", str(options.speculate), METHODS, where="speculate", hint=f"one of {', '.join(METHODS)}"
+        )
     if not target.model.drafting_parameters:
         what = f"{target.model.name} has no multi-token prediction layer that is known"
         raise InputError(what, where="speculate", hint="eagle or eagle3 for a head trained beside it")

@@ -1,0 +1,32 @@
+"""Under which conditions simulated figures hold, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from servewise.ask.deploying import conditions_of
+from servewise.ask.machine import Machine
+from servewise.ask.offered import Offered
+from servewise.ask.serving import describe, is_closed, lengths_of
+from servewise.batching.policies import Policy
+from servewise.conditions import Conditions
+from servewise.workload.synthetic import ClosedLoop
+
+
+def simulate_conditions(
+    machine: Machine, policies: Sequence[Policy], offered: Offered, seeds: Iterable[int]
+) -> Conditions:
+    """The deployment's, with every policy, the load and the seeds."""
+    load, clock = offered.load, machine.clock.name
+    common = conditions_of(machine.deployment, load=_load(offered), lengths=lengths_of(load), estimator=clock)
+    words = "; ".join(describe(machine.policy(each)) for each in policies)
+    return replace(common, policy=words, workload=load.title, seeds=tuple(seeds))
+
+
+def _load(offered: Offered) -> str:
+    load = offered.load
+    if is_closed(load):
+        users = load.concurrency if isinstance(load, ClosedLoop) else getattr(load, "users", None)
+        return f"{users} users in a closed loop"
+    return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"
