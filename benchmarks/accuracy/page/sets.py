@@ -111,6 +111,14 @@ def _prefix(record: Record, command: str) -> Iterator[ReferenceSet]:
     yield ReferenceSet("Mooncake trace", what, NOTHING, len(rows), median(errors), None, errors[-1], command)
 
 
+def _pipelines(record: Record, command: str) -> Iterator[ReferenceSet]:
+    """By the kernels alone; of servers in stages, whose host is not hidden, with a server's overheads too."""
+    for server, found in record["servers"].items():
+        for kind in ("calibrated", "served")[: 1 if server.endswith("PP1") else 2]:
+            what = f"tokens/s, {server}" + (", served" if kind == "served" else "")
+            yield _grouped("TensorRT-LLM 1.0, all requests at once", what, found[kind], command, None)
+
+
 def _calibration(record: Record, command: str) -> Iterator[ReferenceSet]:
     for server, found in record["servers"].items():
         metrics = [each for row in found["rows"] for each in row["metrics"]]
@@ -129,6 +137,7 @@ READERS: Mapping[str, Callable[[Record, str], Iterator[ReferenceSet]]] = {
     "measured_perf": _perf,
     "vllm_runs": _runs,
     "e2e_measured": _servers,
+    "pipeline_stages": _pipelines,
     "speculation_in_the_loop": _speculation,
     "prefix_in_the_loop": _prefix,
     "calibration": _calibration,
