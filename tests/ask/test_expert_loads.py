@@ -112,7 +112,7 @@ def test_a_hot_rank_takes_longer(tmp_path: Path) -> None:
     assert found[0] < found[1] < found[2]
 
 
-CHEAP: dict[str, Any] = {"workload": "chat", "requests": 20, "slo": "ttft_p95<=20s", "counts": 4}
+CHEAP: dict[str, Any] = {"workload": "chat", "requests": 10, "slo": "ttft_p95<=20s", "counts": 4}
 
 
 def test_a_plan_weighs_experts_both_ways(tmp_path: Path) -> None:

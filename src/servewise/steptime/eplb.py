@@ -38,9 +38,9 @@ class Placement:
 def placed(loads: Floats, slots: int, ranks: int) -> Placement:
     """``loads`` (layer, expert) over ``slots``, as many on each of ``ranks``.
 
-    >>> found = placed(np.array([[3.0, 1.0]]), 4, 2)  # the hot expert has three copies of 1
+    >>> found = placed(np.array([[3.0, 1.0]]), 4, 2)  # the hot expert is there three times, each for a load of 1
     >>> found.logical.tolist(), found.copies.tolist()
-    ([[0, 0], [0, 1]], [[3, 1]])
+    ([[0, 0, 1, 0]], [[3, 1]])
     """
     logical, copy, copies = _copied(loads, slots)
     each = np.take_along_axis(loads / copies, logical, axis=1)
