@@ -1,11 +1,13 @@
 """A Ray cluster of two nodes on this machine's loopback, as a program: `python two_nodes.py FOLDER`.
 
 It prints a line of JSON when the cluster is up (``address``, ``client``: that of the client port, ``first`` and
-``second``: the nodes' process ids) and ends it when its input closes. One core a node; nothing leaves FOLDER.
+``second``: the nodes' process ids, first the one that programs of this machine join and that must live) and ends it
+when its input closes. One core a node; nothing leaves FOLDER.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
@@ -37,13 +39,27 @@ def main(folder: str) -> None:
     )
     try:
         told = {"address": cluster.address, "client": f"ray://127.0.0.1:{client}"}
-        for name, node in (("first", cluster.head_node), ("second", cluster.add_node(**NODE))):
+        nodes = (cluster.head_node, cluster.add_node(**NODE))
+        mine = joined(cluster.address)
+        for name, node in zip(
+            ("first", "second"), sorted(nodes, key=lambda each: each.raylet_socket_name != mine), strict=True
+        ):
             (raylet,) = node.all_processes["raylet"]
             told[name] = raylet.process.pid
         print(json.dumps(told), flush=True)
         sys.stdin.read()
     finally:
         cluster.shutdown()
+
+
+def joined(address: str) -> str:
+    """The socket of the node that a program here joins: Ray 2.40 takes either of two at one address, 2.60 the head."""
+    ray: Any = importlib.import_module("ray")
+    ray.init(address=address, log_to_driver=False, configure_logging=False)
+    mine = ray.get_runtime_context().get_node_id()
+    sockets = {each["NodeID"]: each["RayletSocketName"] for each in ray.nodes()}
+    ray.shutdown()
+    return str(sockets[mine])
 
 
 class Patience:
