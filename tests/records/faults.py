@@ -40,10 +40,15 @@ class Disk:
         if len(self.calls) == self.failing:
             raise OSError(self.code, os.strerror(self.code))
 
+    def done(self, name: str, *given: Any) -> None:
+        """That call, with what it was ``given``, is done; for those who record (``powercut``)."""
+
     def _counting(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             self.count(name)
-            return real(*given, **named)
+            found = real(*given, **named)
+            self.done(name, *given)
+            return found
 
         return call
 
@@ -61,6 +66,7 @@ class Disk:
                 real(of, line[: len(line) // 2])  # what a full disk takes before it says so
                 raise
             real(of, line)
+            self.done("write a row")
 
         return write
 

@@ -171,7 +171,7 @@ class _Reading:
         self.where = where
         self.requests = RequestColumns(token_times=TokenTimes())
         self._damaged: list[int] = []
-        self._torn = False
+        self._torn = self._zeros = False
         self._next = self._lost = 0  # the place that the next row has; rows passed over
 
     def take(self, number: int, line: bytes) -> None:
@@ -183,14 +183,18 @@ class _Reading:
         place, body = self._opened(line)
         if body is None or place < self._next:
             self._damaged.append(number)
+            self._zeros |= b"\0" in line
             return
         _add(self.requests, _parsed(body, f"{self.where}:{number}"), f"{self.where}:{number}")
         self._lost += place - self._next
         self._next = place + 1
 
     def found(self) -> Journalled:
-        """All of it; InputError for a file of which no line is a row."""
-        if self._damaged and not len(self.requests):
+        """All of it; InputError for a file of which no line is a row.
+
+        Zeros are what a power cut leaves of pages that had not come to the disk, and no other file's text.
+        """
+        if self._damaged and not len(self.requests) and not self._zeros:
             raise InputError("is no line of a journal", where=f"{self.where}:{self._damaged[0]}", hint=HINT)
         return Journalled(self.requests, tuple(self._damaged), self._torn, self._lost)
 

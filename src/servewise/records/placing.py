@@ -26,11 +26,19 @@ def placed(directory: Path, files: Mapping[str, bytes]) -> Claim:
     """
     refuse_occupied(directory)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
+        _make(directory.parent)
         return _filled(directory, files) if directory.exists() else _moved(directory, files)
     except OSError as error:
         refuse_occupied(directory)  # another was quicker
         raise unwritable(directory, error) from error
+
+
+def _make(folder: Path) -> None:
+    """Make ``folder`` and what it lies in; after a power cut it is there."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        settle(each.parent)
 
 
 def refuse_occupied(directory: Path) -> None:
