@@ -38,8 +38,8 @@ def replace_whole(target: Path, content: bytes) -> None:
             locked(handle)  # so that nobody sweeps it away, however long the disk takes
             file.write(content)
             file.flush()
+            os.chmod(name, 0o666 & ~umask())
             os.fsync(handle)
-        os.chmod(name, 0o666 & ~umask())
         os.replace(name, target)
         settle(target.parent)
     except BaseException:
@@ -60,6 +60,20 @@ def settle(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def settle_all(place: Path) -> None:
+    """Bring the file, or all files in the folder ``place``, to the disk with their names; its own name is its folder's.
+
+    Raises OSError as the file system does.
+    """
+    if not place.is_dir():
+        with place.open("rb") as file:
+            os.fsync(file.fileno())
+        return
+    for each in place.iterdir():
+        settle_all(each)
+    settle(place)
 
 
 def locked(handle: int) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from servewise.answer import Answer
 from servewise.ask.bench_begun import HINT, begun_of, line_of, sources_of
 from servewise.ask.bench_options import Asked
-from servewise.atomic import PART, replace_whole, sweep
+from servewise.atomic import PART, replace_whole, settle, settle_all, sweep
 from servewise.caveats import Caveat
 from servewise.conditions import Conditions
 from servewise.errors import InputError
@@ -164,12 +164,14 @@ class Keeping:
         cut = self.folder / CUT
         try:
             cut.mkdir(exist_ok=True)
+            settle(self.folder)
             place = next(each for k in range(1, 10_000) if not (each := cut / f"{name}-{k}").exists())
             if self.wanted.several:
                 directory.replace(place)
             else:
                 _copied(directory, place)
-                self._clear(directory)
+            settle(cut)  # before the rows go from where they were
+            self._clear(directory)
         except OSError as error:
             raise unwritable(self.folder, error) from error
 
@@ -213,6 +215,7 @@ def _copied(directory: Path, place: Path) -> None:
     for name in RUN_FILES:
         if (directory / name).exists():
             shutil.copy2(directory / name, part / name)
+    settle_all(part)
     part.replace(place)
 
 
