@@ -17,6 +17,7 @@ from servewise.hardware.catalogue import load_accelerator
 from servewise.metrics.slo import parse_slo
 from servewise.modelspec.load import load_model
 from servewise.plan import planner, screening
+from servewise.plan.beyond import Shown
 from servewise.plan.candidates import Space, candidates
 from servewise.plan.planner import Planned, find_plan
 from servewise.plan.question import Question
@@ -81,6 +82,36 @@ def test_pruning_changes_no_answer(question: Question) -> None:
     assert told(pruned) == told(all_of_them)
     assert pruned.simulations <= all_of_them.simulations
     assert not all_of_them.pruning.dominated + all_of_them.pruning.ended_early
+
+
+@pytest.mark.slow
+@settings(max_examples=10, deadline=None)
+@given(questions)
+def test_what_is_said_of_those_not_ranked_holds(question: Question) -> None:
+    """Weighed to the end each carries no more and costs no less than was said, so who dominates it does so in truth.
+
+    Nobody is left out: each candidate is ranked, not ranked or ruled out, once.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planner, "STRETCH", 20)
+        patch.setattr(screening, "ROUND", 2)
+        found, every = find_plan(question), find_plan(replace(question, top=None))
+
+    named = [each.candidate.title for part in (found.ranking, found.beyond, found.rejected) for each in part]
+    assert sorted(named) == sorted(each.title for each in question.candidates)
+    assert len(found.beyond) == found.behind
+    assert len(found.standings) == len(found.ranking)
+    rows = zip(every.ranking, every.costs, every.standings, strict=True)
+    true = {each.candidate.title: (cost, standing) for each, cost, standing in rows}
+    for each in found.beyond:
+        if each.candidate.title not in true:  # it keeps the SLO at no rate, or needs more accelerators than there are
+            continue
+        cost, standing = true[each.candidate.title]
+        assert standing.alone_s == each.standing.alone_s
+        assert cost.rate_per_accelerator_per_s <= each.cost.rate_per_accelerator_per_s * (1 + 1e-9)
+        assert standing.cost == pytest.approx(each.standing.cost) or standing.cost > each.standing.cost
+        assert each.dominated_by is None or found.standings[each.dominated_by].dominates(standing)
+        assert (each.shown is Shown.WEIGHED) <= (cost == each.cost)
 
 
 @pytest.mark.slow

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from math import ceil, inf, isnan
 from typing import Any
 
+from servewise.ask.planned_beyond import alone_of, named, not_ranked
+from servewise.ask.planned_deployment import deployment_of
 from servewise.ask.rows import slo_rows
 from servewise.metrics.percentiles import Interval
-from servewise.plan.candidates import Candidate, describe
 from servewise.plan.cost import Cost
 from servewise.plan.explain import binding_sentence, binds, losing_sentence, tightest, winning_sentence
 from servewise.plan.planner import Planned, Pruning
 from servewise.plan.question import Question
+from servewise.plan.standing import dominator
 from servewise.plan.weighing import Rejected, Weighed
 
 
@@ -37,6 +39,7 @@ def result_of(question: Question, found: Planned, rate_per_s: float | None) -> d
         "rate_per_s": rate_per_s,
         "candidates": len(question.candidates),
         "behind": found.behind,
+        "not_ranked": not_ranked(question, found),
         "pruning": pruning_of(found.pruning),
         "simulations": found.simulations,
         "requests": len(question.traffic.requests),
@@ -53,26 +56,6 @@ def pruning_of(pruning: Pruning) -> dict[str, Any]:
         | {"dominated": pruning.dominated},
         "ended_early": pruning.ended_early,
         "weighed": pruning.weighed,
-    }
-
-
-def deployment_of(candidate: Candidate) -> dict[str, Any]:
-    """The deployment as JSON."""
-    it = candidate.deployment
-    return {
-        "title": candidate.title,
-        "accelerator": it.accelerator.name,
-        "accelerators": candidate.accelerators,
-        "parallelism": str(it.parallelism),
-        "weights": str(it.stored_weights),
-        "kv": str(it.kv),
-        "engine": it.engine,
-        "policy": describe(candidate.policy),
-        "slots": candidate.policy.slots,
-        "max_batched_tokens": it.limits.max_batched_tokens,
-        "chunked_prefill": getattr(candidate.policy, "chunked_prefill", False),
-        "prefix_cache": getattr(candidate.policy, "prefix_cache", False),
-        "memory_utilization": it.limits.memory_utilization,
     }
 
 
@@ -101,6 +84,8 @@ def _row(question: Question, found: Planned, place: int) -> dict[str, Any]:
         "kv_peak_share": each.binding.kv_peak,
         "meets_slo": True,
         "verified_on": "all requests" if each.whole else f"a stretch of {found.stretch_requests} requests, scaled",
+        "alone_s": alone_of(question.slo, found.standings[place]),
+        "dominated_by": named(found, dominator(found.standings[place], found.standings)),
         "why": _why(question, found, place),
     }
 

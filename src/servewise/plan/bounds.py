@@ -16,6 +16,7 @@ than in parts, which does not hold (messages between ranks are slow from some si
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +41,18 @@ Floats = NDArray[np.float64]
 
 def least_violations(server: Server, lengths: Lengths, slo: Slo) -> tuple[Violation, ...]:
     """The bounds of ``slo`` that ``server`` breaks with every request alone on it, worst first."""
+    return broken_by(least_values(server, lengths, slo), slo)
+
+
+def least_values(server: Server, lengths: Lengths, slo: Slo) -> tuple[float, ...]:
+    """What each bound of ``slo`` looks at is at least, with every request alone on ``server`` [s]."""
     least = least_latencies(server, lengths)
-    found = (Violation(bound, _at(bound, least[bound.metric])) for bound in slo.bounds)
+    return tuple(_at(bound, least[bound.metric]) for bound in slo.bounds)
+
+
+def broken_by(values_s: Sequence[float], slo: Slo) -> tuple[Violation, ...]:
+    """The bounds of ``slo`` that ``values_s``, one for each, are beyond; worst first."""
+    found = (Violation(bound, value) for bound, value in zip(slo.bounds, values_s, strict=True))
     return tuple(sorted((each for each in found if each.factor > 1 + ROUNDING), key=lambda each: -each.factor))
 
 

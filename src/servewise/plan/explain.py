@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from servewise.metrics.slo import Bound, Slo
+from servewise.plan.beyond import Beyond, Shown
+from servewise.plan.candidates import Candidate
 from servewise.plan.cost import Cost
 from servewise.plan.ranking import Measure
 from servewise.plan.weighing import Weighed
@@ -53,18 +55,37 @@ def binding_sentence(found: Weighed, slo: Slo) -> str:
 
 def winning_sentence(found: Weighed, cost: Cost, by: Measure, slo: Slo) -> str:
     """Why the first is first."""
-    return f"{by.words}: {_measured(found, cost, by)}; {binding_sentence(found, slo)}"
+    return f"{by.words}: {_measured(found.candidate, found.rate_per_s, cost, by)}; {binding_sentence(found, slo)}"
 
 
 def losing_sentence(found: Weighed, cost: Cost, best: Weighed, best_cost: Cost, by: Measure, slo: Slo) -> str:
     """Why ``found`` is behind ``best``."""
-    mine, first = _measured(found, cost, by), _measured(best, best_cost, by)
+    mine, first = (
+        _measured(each.candidate, each.rate_per_s, of, by) for each, of in ((found, cost), (best, best_cost))
+    )
     return f"{mine} against {first}{_factor(cost, best_cost, by)}; {binding_sentence(found, slo)}"
 
 
-def _measured(found: Weighed, cost: Cost, by: Measure) -> str:
-    several = "s" if found.candidate.accelerators > 1 else ""
-    carried = f"{found.rate_per_s:.3g} requests/s on {found.candidate.accelerators} accelerator{several}"
+def beyond_sentence(beyond: Beyond, best: Weighed, best_cost: Cost, by: Measure, most_accelerators: int | None) -> str:
+    """Why one that is not ranked is behind ``best``, the first: by its own rate, or by more than that could be."""
+    cost, needed = beyond.cost, beyond.cost.accelerators
+    if most_accelerators is not None and needed > most_accelerators:
+        return f"{_SHOWN[beyond.shown]}{needed} accelerators are needed, and there are {most_accelerators}"
+    mine = _measured(beyond.candidate, beyond.most_per_s, cost, by)
+    first = _measured(best.candidate, best.rate_per_s, best_cost, by)
+    return f"{_SHOWN[beyond.shown]}{mine} against {first}{_factor(cost, best_cost, by)}"
+
+
+_SHOWN = {
+    Shown.WEIGHED: "",
+    Shown.BOUND: "at its bound, which no batch passes: ",
+    Shown.SIMULATION: "at the most, as its simulation showed: ",
+}
+
+
+def _measured(candidate: Candidate, rate_per_s: float, cost: Cost, by: Measure) -> str:
+    several = "s" if candidate.accelerators > 1 else ""
+    carried = f"{rate_per_s:.3g} requests/s on {candidate.accelerators} accelerator{several}"
     if by.name == "usd_per_hour":
         price = "price unknown" if cost.usd_per_hour is None else f"${cost.usd_per_hour:,.2f}/h"
         return f"{price} for {cost.replicas} x ({carried})"

@@ -24,11 +24,13 @@ from servewise.executing.executor import Executor
 from servewise.executing.workers import Workers
 from servewise.metrics.percentiles import Interval
 from servewise.metrics.student import t_quantile
+from servewise.plan.beyond import Behind, Beyond
 from servewise.plan.cost import Cost
 from servewise.plan.question import Question
 from servewise.plan.ranking import Measure, measure
 from servewise.plan.screening import Screening, Tally, Tell
 from servewise.plan.sensitivity import CHANGES, Moved
+from servewise.plan.standing import Standing
 from servewise.plan.task import FAST, SLOW, Changed, Task, Varied, changed, task_of, varied
 from servewise.plan.weighing import Possible, Reason, Rejected, Weighed
 
@@ -64,7 +66,8 @@ class Planned:
     """The ranking, best first, with the cost of each and the interval of the finalists' highest rates [requests/s].
 
     With ``top`` asked for it holds as many, and ``rejected`` those that bounds rule out, or that failed on the whole
-    traffic; ``behind`` counts the others. With fewer than that found ``rejected`` holds all others.
+    traffic; ``beyond`` holds the others, ``behind`` counts them. With fewer than that found ``rejected`` holds all
+    others. ``standings`` are of the ranking, one for each.
     """
 
     ranking: tuple[Weighed, ...]
@@ -78,6 +81,8 @@ class Planned:
     stretch_requests: int = 0
     stretch_ratio: float = 1.0
     simulations: int = 0
+    standings: tuple[Standing, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
 
 
 def find_plan(
@@ -97,6 +102,7 @@ def find_plan(
     full = kept is not None and len(order) >= kept
     best = [screening.weighed(index) for index in order[: question.top]]
     rejected = _rejected(question, screening, order, full=full)
+    behind = Behind(screening, order, by, full)
     return Planned(
         ranking=tuple(best),
         costs=tuple(question.cost(each.candidate, each.rate_per_s) for each in best),
@@ -109,6 +115,8 @@ def find_plan(
         stretch_requests=len(task.stretch.requests),
         stretch_ratio=screening.ratio,
         simulations=screening.runs,
+        standings=behind.standings(),
+        beyond=behind.beyond(kept),
     )
 
 

@@ -45,11 +45,15 @@ Tell = Callable[[Tally], None]
 
 
 class Screening:
-    """What is known of each candidate. ``kept`` of the best are wanted, None: all. ``runs`` counts the simulations."""
+    """What is known of each candidate. ``kept`` of the best are wanted, None: all. ``runs`` counts the simulations.
+
+    ``bounds`` are of those that no bound rules out, as they were before any simulation.
+    """
 
     def __init__(self, workers: Workers[Task], question: Question, by: Measure, kept: int | None, tell: Tell) -> None:
         self._workers, self.question, self._by, self._kept, self._tell = workers, question, by, kept, tell
         self.outcomes: dict[int, Outcome] = {}
+        self.bounds: dict[int, Possible] = {}
         self.ratio = 1.0
         self.runs = 0
         self._simulated: set[int] = set()
@@ -60,6 +64,8 @@ class Screening:
         total = len(self.question.candidates)
         for index, outcome in enumerate(self._workers.each(bound, range(total))):
             self.outcomes[index] = outcome
+            if isinstance(outcome, Possible):
+                self.bounds[index] = outcome
             self._tell(Tally(self._ruled_out(), 0, total - self._ruled_out()))
         if not self.question.prunes:
             self._try_all()
@@ -99,6 +105,23 @@ class Screening:
         outcome = self.outcomes[index]
         assert isinstance(outcome, Weighed), outcome
         return outcome
+
+    def most_behind(self, index: int, other: int) -> float:
+        """The highest rate at which ``index`` would stay behind ``other``, which was weighed, or beyond what is there.
+
+        Its bound, where it stays so even there. Of one that no bound rules out, which hangs on no other simulation.
+        """
+        last, most = self._place(other, self.weighed(other).rate_per_s), self._at_most(self.bounds[index])
+
+        def behind(rate_per_s: float) -> bool:
+            cost = self.question.cost(self.question.candidates[index], rate_per_s)
+            return self._place(index, rate_per_s) > last or not self.question.affords(cost)
+
+        return most if behind(most) else _highest(behind, most)
+
+    def bound(self, index: int) -> float:
+        """The rate that no batch of a candidate could pass."""
+        return self._at_most(self.bounds[index])
 
     def _count(self, index: int, outcome: Outcome) -> None:
         self.runs += outcome.runs
@@ -160,11 +183,17 @@ class Screening:
         assert isinstance(each, Possible), each
         if last is None:
             return Wanted(index, 0.0, each.physical_per_s)
-        low, high = 0.0, self._at_most(each)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._place(index, middle) > last else (low, middle)
+        low = _highest(lambda rate: self._place(index, rate) > last, self._at_most(each))
         return Wanted(index, low * (1 - MARGIN) / self.ratio, each.physical_per_s)
+
+
+def _highest(stays: Callable[[float], bool], most: float) -> float:
+    """The highest rate below ``most`` that ``stays``, as all below it do and ``most`` does not, by halving."""
+    low, high = 0.0, most
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if stays(middle) else (low, middle)
+    return low
 
 
 def _by_time(outcome: Outcome) -> bool:

@@ -89,14 +89,14 @@ def task_of(question: Question, stretch_requests: int) -> Task:
 def bound(task: Task, index: int) -> Rejected | Possible:
     """What is known of a candidate without a simulation."""
     question, candidate = task.question, task.question.candidates[index]
-    server = admitted(
+    found = admitted(
         candidate, task.lengths, question.slo, question.estimator, question.hash_block_tokens, task.clocks.of
     )
-    if isinstance(server, Rejected):
-        return server
-    on_stretch = most_per_s(server, task.stretch_lengths)
-    too_slow = _too_slow(task, index, server, on_stretch)
-    return too_slow or Possible(candidate=candidate, most_per_s=on_stretch, physical_per_s=on_stretch)
+    if isinstance(found, Rejected):
+        return found
+    most = most_per_s(found.server, task.stretch_lengths)
+    too_slow = _too_slow(task, index, found.server, most)
+    return too_slow or Possible(candidate=candidate, most_per_s=most, physical_per_s=most, alone_s=found.alone_s)
 
 
 def _too_slow(task: Task, index: int, server: Server, on_stretch: float) -> Rejected | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from servewise.batching.blockpool import BlockPool
 from servewise.batching.sequence import Sequence
@@ -15,7 +16,7 @@ from servewise.errors import InputError
 from servewise.metrics.slo import Slo, Violation
 from servewise.metrics.summary import RunSummary
 from servewise.plan.binding import Binding, binding_of
-from servewise.plan.bounds import least_violations
+from servewise.plan.bounds import broken_by, least_values
 from servewise.plan.candidates import Candidate
 from servewise.plan.clock import clock_for
 from servewise.plan.lengths import Lengths
@@ -87,13 +88,22 @@ class Weighed:
 class Possible:
     """A candidate of which only a bound is known: on the typical stretch its highest rate is below ``most_per_s``.
 
-    That is ``physical_per_s``, which no batch could pass, or less where ``runs`` simulations showed it.
+    That is ``physical_per_s``, which no batch could pass, or less where ``runs`` simulations showed it. ``alone_s``:
+    what the SLO's bounds look at, with each request alone on it, at least.
     """
 
     candidate: Candidate
     most_per_s: float
     physical_per_s: float
     runs: int = 0
+    alone_s: tuple[float, ...] = ()
+
+
+class Admitted(NamedTuple):
+    """A candidate as a server; ``alone_s``: what the SLO's bounds look at, with each request alone on it, at least."""
+
+    server: Server
+    alone_s: tuple[float, ...]
 
 
 def server_of(
@@ -128,7 +138,7 @@ def admitted(
     estimator: str | None,
     hash_block_tokens: int | None,
     clocks: Callable[[Deployment], Estimator] | None = None,
-) -> Server | Rejected:
+) -> Admitted | Rejected:
     """The candidate as a server, unless its memory or the physics of its SLO rule it out; nothing is simulated."""
     unsplit = why_not_split(candidate)
     if unsplit:
@@ -144,11 +154,12 @@ def admitted(
         return Rejected(candidate=candidate, why=why, reason=Reason.MEMORY)
     if refused:
         return Rejected(candidate=candidate, why=refused, reason=Reason.REFUSES)
-    broken = least_violations(server, lengths, slo)
+    alone_s = least_values(server, lengths, slo)
+    broken = broken_by(alone_s, slo)
     if broken:
         why = f"even with each request alone, {broken[0]}{_mostly_links(server, lengths)}"
         return Rejected(candidate=candidate, why=why, reason=Reason.ALONE, violation=broken[0])
-    return server
+    return Admitted(server, alone_s)
 
 
 def why_too_small(server: Server | DoesNotFit, lengths: Lengths) -> str:
