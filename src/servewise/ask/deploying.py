@@ -151,7 +151,11 @@ def experts_of(deployment: Deployment, estimator: str | None) -> str | None:
     routed = any(group.feed_forward.experts for group in deployment.model.layers)
     if not routed or deployment.parallelism.expert_ranks == 1:
         return None
-    return "even (ideal)" if estimator == "ideal" else str(deployment.expert_load)
+    if estimator == "ideal":
+        return "even (ideal)"
+    # A calibration's or a table's name ends with its file's; the load of the server that it was made on lies in it.
+    measured = estimator is not None and (estimator.startswith("table (") or estimator.endswith(".toml)"))
+    return "as measured" if measured else str(deployment.expert_load)
 
 
 def engine_named(name: str) -> str:

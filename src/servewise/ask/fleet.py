@@ -116,7 +116,13 @@ def fleet(
     offered = offered_to(longest_of(groups), workload, requests, rate, instead=instead)
     execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
     line = command or COMMAND
-    execution = execution.made_by(line, workload, model=model, accelerator=accelerator, estimator=estimator)
+    files = {
+        "model": model,
+        "accelerator": accelerator,
+        "estimator": estimator,
+        "expert_load": options.get("expert_load"),
+    }
+    execution = execution.made_by(line, workload, **files)
     drafts = SpeculationOptions()
     machines = [machine_of(each.deployment, estimator, offered.load, drafts) for each in groups]
     pools = tuple(servers_of(*each, policy, choices, seed) for each in zip(groups, machines, strict=True))

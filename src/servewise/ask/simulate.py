@@ -131,7 +131,13 @@ def simulate(
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
     line = command or COMMAND
-    execution = execution.made_by(line, workload, model=model, accelerator=accelerator, estimator=estimator)
+    files = {
+        "model": model,
+        "accelerator": accelerator,
+        "estimator": estimator,
+        "expert_load": options.get("expert_load"),
+    }
+    execution = execution.made_by(line, workload, **files)
     machine = machine_of(deployment, estimator, offered.load, drafts, kv_blocks=kv_blocks, unit_step=unit_step)
     seen = moment_of(moment, moment_file)
     return _answer(

@@ -42,7 +42,7 @@ def check_experts(deployment: Deployment) -> None:
     for part in routed if deployment.parallelism.expert_ranks > 1 else ():
         _check_copies(deployment.parallelism, part)
         if isinstance(deployment.expert_load, Counted):
-            _check_counts(deployment.expert_load, part)
+            _check_counts(deployment.expert_load, part, deployment.model.layer_count)
 
 
 def _check_copies(split: Parallelism, part: FeedForward) -> None:
@@ -58,11 +58,14 @@ def _check_copies(split: Parallelism, part: FeedForward) -> None:
         raise InputError(f"at most {MOST_COPIES} for each of {part.experts} experts", where="redundant-experts")
 
 
-def _check_counts(counted: Counted, part: FeedForward) -> None:
+def _check_counts(counted: Counted, part: FeedForward, layers: int) -> None:
     """A token chooses distinct experts: none has more than one in ``experts_per_token`` of a layer's choices."""
     if counted.experts != part.experts:
         what = f"{counted.source} counts {counted.experts} experts, the model has {part.experts}"
         raise InputError(what, where="expert-load", hint="logical experts, copies summed")
+    if len(counted.tokens) > layers:
+        what = f"{counted.source} counts {len(counted.tokens)} layers, the model has {layers}"
+        raise InputError(what, where="expert-load", hint="a row for each layer, steps summed")
     for at, row in enumerate(counted.tokens):
         if max(row) * part.experts_per_token > sum(row) * (1 + 1e-6):
             what = f"{counted.source}: an expert of row {at} has {max(row) / sum(row):.1%} of the choices"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 UNEVEN = "expert-imbalance"
 COMBINED_BYTES = 2  # results come back in 16 bits
 STATED = 4096  # routed tokens at which a caveat says how full the fullest rank is
+UNUSED = "expert-load-unused"
 CURE = (
     "count the routed tokens of each expert on your own traffic and give the file: --expert-load FILE (SGLang's "
     "expert_distribution_recorder, vLLM's EPLB load), or --expert-load even for the best case"
@@ -68,19 +69,43 @@ def uneven_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
         return ()
     fullest = f"at {STATED:,} tokens the fullest rank has {max(hot):.3g} times the mean"
     message = f"{_popular(deployment)}: {fullest}{_reported(deployment)}{_balanced(deployment)}"
-    return (Caveat(UNEVEN, message, CURE),)
+    return (Caveat(UNEVEN, message, _cure(deployment)),)
+
+
+def unused_caveats(deployment: Deployment, why: str, cure: str) -> tuple[Caveat, ...]:
+    """That a load which was asked for makes no difference to an estimator, ``why`` and what to do."""
+    if deployment.parallelism.expert_ranks == 1 or deployment.expert_load == USUAL:
+        return ()
+    return (Caveat(UNUSED, f"{why}, whatever --expert-load says", cure),)
+
+
+def measured_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
+    """The same of steps that were measured: their server's load lies in them."""
+    why = "measured steps have their own server's expert load in them"
+    return unused_caveats(deployment, why, "measure under the load that you mean, or --estimator calibrated")
+
+
+def _cure(deployment: Deployment) -> str:
+    counted = isinstance(deployment.expert_load, Counted)
+    return "count again where the traffic is another: --expert-load FILE" if counted else CURE
 
 
 def _popular(deployment: Deployment) -> str:
     """The load in words, and where it is from."""
     load = deployment.expert_load
     if isinstance(load, Counted):
-        return f"experts are as popular as --expert-load {load.source} counts them ({len(load.tokens)} layers)"
+        layers = f"{len(load.tokens)} of {_routed(deployment)} layers"
+        return f"experts are as popular as --expert-load {load.source} counts them ({layers})"
     if load == USUAL:
         return f"experts are taken to be as unevenly popular as DeepSeek-R1's (--expert-load {load}, the default)"
     if load == EVEN:
         return "experts are taken to be equally popular (--expert-load even), so that chance alone loads ranks unevenly"
     return f"experts' popularity is drawn from a Dirichlet distribution (--expert-load {load})"
+
+
+def _routed(deployment: Deployment) -> int:
+    """Layers with routed experts."""
+    return sum(group.count for group in deployment.model.layers if group.feed_forward.experts)
 
 
 def _reported(deployment: Deployment) -> str:

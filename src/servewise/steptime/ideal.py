@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
-from servewise.deployment.expert_load import EVEN, USUAL
+from servewise.deployment.expert_load import EVEN
 from servewise.errors import InputError
 from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.expert_parallel import unused_caveats
 from servewise.steptime.floor import Floor, at_rates, floor_of
 from servewise.steptime.shape import StepShape
 from servewise.steptime.work import Work
@@ -44,15 +45,10 @@ class IdealRoofline:
 def ideal_roofline(deployment: Deployment) -> IdealRoofline:
     """The ideal roofline of ``deployment``."""
     window = deployment.model.read_window_tokens
-    return IdealRoofline(floor_of(deployment), window, caveats=_even_caveats(deployment))
-
-
-def _even_caveats(deployment: Deployment) -> tuple[Caveat, ...]:
-    """That a load which was asked for is not looked at: a bound must hold for the best one."""
-    if deployment.parallelism.expert_ranks == 1 or deployment.expert_load in (USUAL, EVEN):
-        return ()
-    message = f"the ideal roofline takes experts to be evenly loaded, not as --expert-load {deployment.expert_load}"
-    return (Caveat("expert-load-unused", message, "--estimator calibrated"),)
+    even = deployment.expert_load == EVEN  # a bound must hold for the best load
+    why = "the ideal roofline takes experts to be evenly loaded"
+    caveats = () if even else unused_caveats(deployment, why, "--estimator calibrated")
+    return IdealRoofline(floor_of(deployment), window, caveats=caveats)
 
 
 def two_term(

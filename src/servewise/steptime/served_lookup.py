@@ -47,11 +47,12 @@ def served_roofline(deployment: Deployment) -> ServedRoofline:
     found = coefficients_for(deployment)
     entry, caveats = nearest(deployment.accelerator, deployment.engine.partition("-")[0], shipped_overheads())
     known = with_launches(found.coefficients, entry.overheads.launch_scale)
+    kernels = CalibratedRoofline(deployment, known, found.caveats)
     return ServedRoofline(
-        CalibratedRoofline(deployment, known, found.caveats),
+        kernels,
         entry.overheads,
         name=f"served ({entry.accelerator}, {entry.engine})",
-        caveats=found.caveats + caveats,
+        caveats=kernels.caveats + caveats,
         spread=entry.spread,
     )
 

@@ -9,6 +9,7 @@ from servewise.deployment.deployment import Deployment
 from servewise.steptime.calibrated import MEMO_LIMIT
 from servewise.steptime.coefficients import ValidRange, smooth_maximum
 from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.expert_parallel import measured_caveats
 from servewise.steptime.floor import Floor, floor_of
 from servewise.steptime.server_coefficients import SHARPNESS, ServerCoefficients
 from servewise.steptime.shape import StepShape
@@ -34,7 +35,8 @@ class ServerRoofline:
         valid_range: ValidRange | None = None,
         spread: float = 0.0,
     ) -> None:
-        self.deployment, self.coefficients, self.name, self.caveats = deployment, coefficients, name, caveats
+        self.deployment, self.coefficients, self.name = deployment, coefficients, name
+        self.caveats = tuple(dict.fromkeys((*caveats, *measured_caveats(deployment))))
         self.valid_range, self.spread = valid_range, spread
         self.window_tokens = deployment.model.read_window_tokens
         self.floor: Floor = floor_of(deployment)

@@ -11,6 +11,7 @@ from servewise.caveats import Caveat
 from servewise.steptime.calibrated import MEMO_LIMIT, CalibratedRoofline
 from servewise.steptime.coefficients import ValidRange
 from servewise.steptime.estimator import Line, StepTime
+from servewise.steptime.expert_parallel import measured_caveats
 from servewise.steptime.lines import envelope, largest
 from servewise.steptime.shape import StepShape, decode_shape, prefill_shape
 from servewise.steptime.table_file import MeasuredStep
@@ -44,7 +45,8 @@ class TableEstimator:
         self._known: dict[int, tuple[Line, ...]] = {}
         self._growth_s = self._growth(min(x for x, _ in _points(decode, self._batches[-1])))
         self._prefill_ratio = self._ratio(prefill)
-        self.caveats = (*self._bends(decode), *(() if prefill else (NO_PREFILL, *calibrated.caveats)))
+        kernels = () if prefill else (NO_PREFILL, *calibrated.caveats)
+        self.caveats = (*self._bends(decode), *kernels, *measured_caveats(calibrated.deployment))
         self.valid_range = _range(decode, prefill, calibrated)
 
     def seconds(self, shape: StepShape) -> float:
