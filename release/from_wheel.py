@@ -5,29 +5,24 @@
 
 For each Python, in a folder of its own: a fresh environment, the wheel and what it asks for and nothing else; the
 commands of a first day with warnings as errors; then the core's tests, copied out of the tree. With ``--extras`` each
-extra is added and its tests run. Versions are the locked ones; ``--lowest`` takes the lowest of pyproject.toml.
-A Python that is not on this machine is named, and fails when it was asked for.
+extra is added, put to what it is for, and its tests run. Versions are the locked ones; ``--lowest`` takes the lowest of
+pyproject.toml. A Python that is not on this machine is named, and fails when it was asked for.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from release.artefacts import built, export
+from release.first_days import FIRST_DAYS
 from release.interpreters import interpreter, version_of
-from release.pins import pins
-from release.tree import ROOT, git, requirements, supported
+from release.place import Failed, Place, place
+from release.tree import ROOT, git, supported
 
 #: The rooms whose tests need nothing that the tests' own tools do not bring.
 ROOMS = (
@@ -53,14 +48,12 @@ OF_EXTRA = {
     "fit": ("calibrate/test_descent.py",),
     "measure": ("measure/dialect", "measure/wire"),
     "notebook": ("test_tabular.py", "report/test_notebook.py"),
+    "ray": ("executing/test_command.py", "executing/test_executor.py", "executing/test_remote.py"),
 }
 #: Tests in the core's rooms that need an extra.
 BEYOND = ("report/test_notebook.py",)
 #: A test of the source tree itself: a benchmark writes the file that it compares.
 OF_THE_TREE = "steptime/test_accuracy.py::test_shipped_file_is_what_its_command_writes"
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy", "pyarrow", "httpx2")
-#: Such as go with the lowest: later pyarrow needs NumPy 2 and does not say so, Starlette's client was httpx.
-OLD_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy", "pyarrow<18", "httpx")
 #: What no command of the core may need.
 HEAVY = ("torch", "ray", "transformers", "scipy", "pandas", "polars", "starlette", "uvicorn", "httptools", "orjson")
 SIZE = ("size", "llama-3.1-8b", "--accelerator", "l4", "--context", "8192")
@@ -84,82 +77,6 @@ markers = slow: takes over 5 seconds
 """
 
 
-class Failed(Exception):
-    """A step did not end as it must; its message is the step and the last of what was printed."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with an environment of its own and no way to the source tree.
-
-    ``warnings`` is "error", but not among the lowest versions: old releases do what new ones of others warn of.
-    """
-
-    folder: Path
-    wheel: Path
-    warnings: str
-
-    @property
-    def python(self) -> Path:
-        """The environment's interpreter."""
-        return self.folder / "env" / "bin" / "python"
-
-    def run(self, *words: str | Path, **env: str) -> str:
-        """What a command prints here. Raises Failed where it does not end with 0."""
-        clean = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-        told = [str(each) for each in words]
-        done = subprocess.run(told, cwd=self.folder, env=clean | env, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Failed(f"{' '.join(told)}\n{(done.stdout + done.stderr)[-4000:]}")
-        return done.stdout
-
-    def uv(self, *words: str | Path) -> str:
-        """Let uv work on the environment; it looks for files where pip is told to look."""
-        links = os.environ.get("UV_FIND_LINKS") or os.environ.get("PIP_FIND_LINKS", "")
-        env = {"UV_FIND_LINKS": links} if links else {}
-        return self.run(sys.executable, "-m", "uv", "pip", words[0], "--python", self.python, *words[1:], **env)
-
-    def install(self, extras: Sequence[str], lowest: bool) -> None:
-        """Install the wheel with ``extras``, at the locked or at the lowest versions."""
-        wheel = f"servewise[{','.join(extras)}] @ {self.wheel.as_uri()}"
-        versions = _lowest(extras) if lowest else ["-c", str(self._locked())]
-        self.uv("install", "--quiet", *versions, wheel)
-
-    def equip(self, lowest: bool) -> None:
-        """Install the tests' tools beside what is there: locked as well, or such as go with the lowest versions."""
-        tools = OLD_TOOLS if lowest else TOOLS
-        self.uv("install", "--quiet", "-c", self._frozen() if lowest else self._locked(), *tools)
-
-    def _frozen(self) -> Path:
-        """What is installed, as constraints, so that a tool does not raise what it needs."""
-        frozen = self.folder / "frozen.txt"
-        lines = self.uv("freeze").splitlines()
-        frozen.write_text("\n".join(each for each in lines if not each.startswith("servewise")))
-        return frozen
-
-    def brought(self) -> set[str]:
-        """The names of all that is installed, servewise left out."""
-        listed = json.loads(self.uv("list", "--format", "json"))
-        return {str(canonicalize_name(each["name"])) for each in listed} - {"servewise"}
-
-    def _locked(self) -> Path:
-        constraints = self.folder / "constraints.txt"
-        constraints.write_text("\n".join(str(each) for each in pins(ROOT / "locks" / "ci.txt")))
-        return constraints
-
-
-def _lowest(extras: Sequence[str]) -> list[str]:
-    return ["--resolution", "lowest-direct", *(str(each) for each in requirements(tuple(extras)))]
-
-
-def place(folder: Path, wheel: Path, python: Path, warnings: str = "error") -> Place:
-    """A fresh environment of ``python`` in ``folder``, with a copy of the wheel."""
-    folder.mkdir(parents=True)
-    made = Place(folder, Path(shutil.copy(wheel, folder)), warnings)
-    made.run(sys.executable, "-m", "uv", "venv", "--quiet", "--python", python, folder / "env")
-    return made
-
-
 def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None:
     """The core alone: nothing heavy came along, it is the installed one, its commands end well without a warning."""
     heavy = here.brought() & set(HEAVY)
@@ -169,7 +86,7 @@ def first_day(here: Place, commands: Sequence[Sequence[str]] = COMMANDS) -> None
     if not Path(where).is_relative_to(here.folder):
         raise Failed(f"servewise was found at {where}, not in the environment")
     for words in commands:
-        said = here.run(here.python, "-m", "servewise", *words, PYTHONWARNINGS=here.warnings)
+        said = here.servewise(*words)
         if "--json" in words:
             json.loads(said)
     for page in here.folder.glob("*.html"):
@@ -199,8 +116,10 @@ def proof(python: Path, wheel: Path, folder: Path, wanted: argparse.Namespace) -
         yield f"core's tests: {rooms_pass(here, wanted.rooms, wanted.workers, wanted.commit)}"
     for extra in wanted.extras:
         here.install((extra,), wanted.lowest)
+        shown = [FIRST_DAYS[extra](here)] if extra in FIRST_DAYS else []
         here.equip(wanted.lowest)
-        yield f"extra {extra}: {rooms_pass(here, OF_EXTRA[extra], wanted.workers, wanted.commit)}"
+        shown.append(rooms_pass(here, OF_EXTRA[extra], wanted.workers, wanted.commit))
+        yield f"extra {extra}: {', '.join(shown)}"
 
 
 def each_python(wheel: Path, scratch: Path, wanted: argparse.Namespace) -> Iterator[tuple[bool, str]]:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from release.artefacts import built
 from release.closure import closure
-from release.from_wheel import COMMANDS, SIZE, Failed, Place, asked, each_python, first_day, place, rooms_pass
+from release.from_wheel import COMMANDS, SIZE, asked, each_python, first_day, rooms_pass
 from release.interpreters import interpreter, version_of
+from release.place import Failed, Place, place
 from release.tree import git, requirements, supported
 
 pytestmark = pytest.mark.slow
