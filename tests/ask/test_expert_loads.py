@@ -85,6 +85,27 @@ def test_counts_of_another_model(tmp_path: Path, row: list[float], words: str) -
         deploy(*ON, **SPREAD, expert_load=counts(tmp_path, row))
 
 
+def test_more_layers_than_the_model_has(tmp_path: Path) -> None:
+    """Steps that stand one below another are not layers."""
+    with pytest.raises(InputError, match="counts 33 layers, the model has 32"):
+        deploy(*ON, **SPREAD, expert_load=counts(tmp_path, *[[1.0] * 8] * 33))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (None, "dirichlet:0.46"),
+        ("calibrated (h100, vllm)", "dirichlet:0.46"),
+        ("ideal", "even (ideal)"),
+        ("table (steps.csv)", "as measured"),
+        ("calibrated (mine.toml)", "as measured"),
+    ],
+)
+def test_conditions_know_whose_load_an_estimator_has(estimator: str | None, said: str) -> None:
+    """The ideal roofline's is even, a measured server's its own."""
+    assert conditions_of(deploy(*ON, **SPREAD), load="x", lengths="y", estimator=estimator).experts == said
+
+
 def test_conditions_name_the_load(tmp_path: Path) -> None:
     """They do where experts are spread over ranks, and only there; the split tells of EPLB."""
     file = counts(tmp_path, [1.0] * 8)

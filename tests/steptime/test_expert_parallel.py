@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.steptime.known import LLAMA_31_8B, deployed
@@ -148,3 +149,14 @@ def test_the_ideal_roofline_says_that_it_takes_experts_as_even() -> None:
 
     assert [each.code for each in estimator_for(hot, "ideal").caveats] == ["expert-load-unused"]
     assert estimator_for(hot, "ideal").seconds(shape) == estimator_for(balanced(None), "ideal").seconds(shape)
+
+
+def test_measured_steps_have_their_own_load(tmp_path: Path) -> None:
+    """A table's steps do not change with an option, which is said; a served roofline's do, with their caveat."""
+    table = tmp_path / "steps.csv"
+    table.write_text("batch,context_tokens,step_s\n1,1000,0.01\n8,1000,0.02\n", encoding="utf-8")
+    hot = balanced(None, Drawn(0.1))
+
+    assert "expert-load-unused" in {each.code for each in estimator_for(hot, str(table)).caveats}
+    assert "expert-load-unused" not in {each.code for each in estimator_for(mixture(), str(table)).caveats}
+    assert "expert-imbalance" in {each.code for each in estimator_for(hot, "served").caveats}
