@@ -47,6 +47,14 @@ def replace_whole(target: Path, content: bytes) -> None:
         raise
 
 
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` and what it lies in, where they are not there; after a power cut they are."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        settle(each.parent)
+
+
 def settle(folder: Path) -> None:
     """Bring to the disk which names ``folder`` holds, where its file system can."""
     try:

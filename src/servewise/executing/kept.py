@@ -14,7 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_origin, get_type_hints
 
-from servewise.atomic import settle
+from servewise.atomic import make_folder, settle
 from servewise.errors import InputError
 from servewise.executing.build import difference, this_build
 from servewise.executing.content import content_of
@@ -44,7 +44,7 @@ class Kept:
         self.path = folder / f"{self._sweep[:24]}.jsonl"
         self._lines: dict[str, Any] = {}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             if self.path.exists() and not self.path.is_file():  # a pipe would make us wait for whoever writes to it
                 raise OSError(0, f"{self.path.name} is no file")
             self._lines = _lines_of(self.path)

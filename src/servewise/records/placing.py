@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from servewise.atomic import OLD_S, PART, is_part, locked, replace_whole, settle, sweep, umask
+from servewise.atomic import OLD_S, PART, is_part, locked, make_folder, replace_whole, settle, sweep, umask
 from servewise.errors import InputError
 from servewise.records.claim import Claim
 
@@ -26,19 +26,11 @@ def placed(directory: Path, files: Mapping[str, bytes]) -> Claim:
     """
     refuse_occupied(directory)
     try:
-        _make(directory.parent)
+        make_folder(directory.parent)
         return _filled(directory, files) if directory.exists() else _moved(directory, files)
     except OSError as error:
         refuse_occupied(directory)  # another was quicker
         raise unwritable(directory, error) from error
-
-
-def _make(folder: Path) -> None:
-    """Make ``folder`` and what it lies in; after a power cut it is there."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        settle(each.parent)
 
 
 def refuse_occupied(directory: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from servewise.atomic import settle, settle_all
 from servewise.errors import InputError
 
 WEIGHTS = "model.safetensors"
@@ -53,7 +54,9 @@ def write_int8(source: Path, target: Path) -> None:
         config = json.loads((part / "config.json").read_text("utf-8"))
         (part / "config.json").write_text(json.dumps(config | {"quantization_config": SCHEME}, indent=2))
         save_file(_quantised(load_file(source / WEIGHTS)), part / WEIGHTS, {"format": "pt"})
+        settle_all(part)
         part.rename(target)
+        settle(target.parent)
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror or error})", where=str(target)) from error
     finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from servewise.atomic import settle, settle_all
 from servewise.errors import InputError
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
@@ -19,6 +20,8 @@ DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
     """A path beside ``target`` to write a file or folder at; it is moved there at the end, or removed on an error.
+
+    What is there is on the disk: after a power cut it is whole or not there.
 
     Raises InputError where ``target`` is there already or its folder cannot be made or written to.
     """
@@ -30,7 +33,9 @@ def written_whole(target: Path) -> Iterator[Path]:
         yield part
         if target.exists():
             raise InputError("came to be while it was written", where=str(target), hint="name a new place")
+        settle_all(part)
         part.rename(target)
+        settle(target.parent)
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror or error})", where=str(target)) from None
     finally:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from servewise.atomic import make_folder, replace_whole
 from servewise.conditions import Conditions
 from servewise.errors import InputError
 from servewise.probe.policies.drive import Driven, TimedShape
@@ -101,15 +101,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        make_folder(path.parent)
+        replace_whole(path, text.encode())
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror or error})", where=str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _versions() -> dict[str, str]:

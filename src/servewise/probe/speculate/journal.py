@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from servewise.atomic import replace_whole
 from servewise.errors import InputError
 
 SCHEMA = "servewise.probe_speculate.part/1"
@@ -37,8 +39,7 @@ class Journal:
         if key not in self._found:
             self._found[key] = measure()
             if self._path is not None:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(_line({"key": list(key), "value": self._found[key]}))
+                _append(self._path, {"key": list(key), "value": self._found[key]})
         return self._found[key]
 
 
@@ -47,9 +48,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        text = path.read_text("utf-8")
-        whole = text.split("\n")[:-1]
-        lines = [json.loads(line) for line in whole]
+        lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     except (ValueError, RecursionError):
@@ -72,12 +71,26 @@ def _refuse_other(found: Mapping[str, Any], wanted: Mapping[str, Any], where: st
 
 def _rewrite(path: Path, lines: list[Mapping[str, Any]]) -> None:
     try:
-        part = path.with_name(f".{path.name}.part")
-        part.write_text("".join(map(_line, lines)), "utf-8")
-        part.replace(path)
+        replace_whole(path, b"".join(map(_line, lines)))
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", where=str(path)) from None
+        raise _unwritable(path, error) from error
 
 
-def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+def _append(path: Path, line: Mapping[str, Any]) -> None:
+    """One more line, on the disk when this returns: it stands for minutes of measuring."""
+    try:
+        with path.open("ab") as file:
+            file.write(_line(line))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    hint = "make room there: the same command goes on from what is in it"
+    return InputError(f"cannot be written: {error.strerror or error}", where=str(path), hint=hint)
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
