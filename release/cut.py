@@ -25,7 +25,7 @@ from release import audit, licences, sbom
 from release.artefacts import Artefacts, proven
 from release.from_wheel import asked, each_python
 from release.lock import drift
-from release.tree import ROOT, git, version
+from release.tree import ROOT, git, supported, version
 from release.versions import all_locked
 
 SKIPPABLE = ("tests", "pythons", "audit")
@@ -109,7 +109,8 @@ def try_pythons(release: Release) -> str:
         lines = list(each_python(release.artefacts.wheel.resolve(), Path(scratch), wanted))
     if not all(well for well, _ in lines):
         raise Refused("\n".join(line for well, line in lines if not well))
-    return "\n".join(line for _, line in lines)
+    left_out = [each for each in supported() if each not in wanted.pythons]
+    return "\n".join([line for _, line in lines] + [f"NOT TRIED: Python {each}" for each in left_out])
 
 
 def check_licences(_: Release) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from release.artefacts import Artefacts
-from release.cut import Refused, Release, refusals, steps, tag
-from release.tree import ROOT, git, version
+from release.cut import Refused, Release, refusals, steps, tag, try_pythons
+from release.tree import ROOT, git, supported, version
 
 V = version()
 
@@ -120,6 +120,16 @@ def test_a_step_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Refused, match="otherwise"):
         list(steps(release, frozenset({"tests"})))
     assert release.notes == ["SKIPPED: tests"]
+
+
+def test_a_python_that_was_left_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release tried on some of the promised Pythons alone says on which it was not."""
+    monkeypatch.setattr("release.cut.each_python", lambda *_: iter([(True, "Python 3.11: well")]))
+    made = Artefacts(tmp_path / "a.whl", tmp_path / "a.tar.gz")
+
+    said = try_pythons(Release(V, tmp_path, ("3.11",), made=made)).splitlines()
+    assert said == ["Python 3.11: well", *(f"NOT TRIED: Python {each}" for each in supported() if each != "3.11")]
+    assert try_pythons(Release(V, tmp_path, made=made)) == "Python 3.11: well"
 
 
 @pytest.mark.slow
