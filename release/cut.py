@@ -3,8 +3,8 @@
     python -m release.cut VERSION [--dry-run] [--skip STEP,...] [--pythons "3.11 3.12"] [--workers N]
 
 First everything that can be seen at once: the tree is clean and on main, version, changelog and locks agree, the tag is
-new. Then the steps, each of which ends the release where it fails: the tests, the artefacts built twice, the wheel on
-each Python, licences, bill of materials, audit, checksums, tag. A step that is skipped is named in the notes that the
+new. Then the steps, each of which ends the release where it fails, what takes a minute first: audit, licences, the tests,
+the artefacts built twice, the wheel on each Python, bill of materials, checksums, tag. A step that is skipped is named in the notes that the
 tag carries, so that nobody takes it for done. ``--dry-run`` does all but the tag.
 """
 
@@ -146,12 +146,12 @@ def write_checksums(release: Release) -> str:
 
 
 STEPS: Mapping[str, Callable[[Release], str]] = {
+    "audit": run_audit,
+    "licences": check_licences,
     "tests": run_tests,
     "artefacts": build,
     "pythons": try_pythons,
-    "licences": check_licences,
     "bill": write_bill,
-    "audit": run_audit,
     "checksums": write_checksums,
 }
 
