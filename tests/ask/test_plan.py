@@ -76,6 +76,25 @@ def test_losers_say_why_with_numbers(answer: Answer) -> None:
             assert f"${each['usd_per_million_output_tokens']:,.3g} per M output tokens" in row["why"]
 
 
+def test_each_candidate_is_in_one_list_and_who_beats_it_is_named() -> None:
+    """Of four, one is ranked and three are not: each with the best that it could be, beaten by #1 or by nobody."""
+    found = plan(
+        "llama-2-13b", ["a100-80gb", "h100-sxm"], workload=chat(100), slo=SLO, counts=1, slots=[16, 64], top=1
+    ).result
+    (first,) = found["ranking"]
+
+    assert (len(found["not_ranked"]), found["behind"], found["rejected"]) == (3, 3, [])
+    assert set(first["alone_s"]) == {"ttft_p95", "tpot_p95"}
+    assert first["dominated_by"] is None
+    assert {row["shown_by"] for row in found["not_ranked"]} <= {"weighed", "bound", "simulation"}
+    for row in found["not_ranked"]:
+        assert row["least_usd_per_million_output_tokens"] >= first["usd_per_million_output_tokens"]
+        assert row["dominated_by"] in (None, {"place": 1, "title": first["deployment"]["title"]})
+    own = first["deployment"]["accelerator"]
+    (same,) = (row for row in found["not_ranked"] if row["deployment"]["accelerator"] == own)
+    assert same["dominated_by"] is not None
+
+
 def test_goodput_per_accelerator_and_fewest_are_apart(answer: Answer) -> None:
     """Both figures stand in each row, under names of their own."""
     for row in answer.result["ranking"]:

@@ -45,3 +45,12 @@ def test_nothing_is_said_where_something_is_not_known() -> None:
     for other in (unpriced, untimed):
         assert not known.dominates(other)
         assert not other.dominates(known)
+
+
+def test_a_few_percent_alone_are_no_difference() -> None:
+    """Bounds on a request alone are not sharper than that: 3% slower and cheaper dominates, 10% slower does not."""
+    dear = Standing(cost=2.0, rate_per_accelerator_per_s=1.0, alone_s=(0.100,))
+
+    assert Standing(cost=1.0, rate_per_accelerator_per_s=1.0, alone_s=(0.103,)).dominates(dear)
+    assert not Standing(cost=1.0, rate_per_accelerator_per_s=1.0, alone_s=(0.110,)).dominates(dear)
+    assert not Standing(cost=2.0, rate_per_accelerator_per_s=1.0, alone_s=(0.098,)).dominates(dear)

@@ -102,3 +102,18 @@ def test_a_table_is_cut_between_figures() -> None:
     assert [part.title for part in parts] == ["T", "", ""][: len(parts)]
     assert all(part.columns[0].heading == "Name" for part in parts)
     assert [column.heading for part in parts for column in part.columns[1:]] == [f"C{index}" for index in range(6)]
+
+
+def test_a_plan_names_those_that_it_does_not_rank() -> None:
+    """At most ten of them, each with who beats it, and how many more there are."""
+    row = {"deployment": "1 x T4", "why": "$9 against $1", "dominated_by": {"place": 1, "title": "1 x H100"}}
+    plan = answer("plan")
+    result = {**plan.result, "not_ranked": [{**row, "deployment": f"{count} x T4"} for count in range(1, 15)]}
+    out = io.StringIO()
+    print_answer(replace(plan, result=result), terminal_console(out))
+    text = out.getvalue()
+
+    assert "10 x T4" in text
+    assert "11 x T4" not in text
+    assert text.count("#1 ") == 10
+    assert "And 4 more" in text

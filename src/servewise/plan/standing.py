@@ -3,7 +3,8 @@
 One is dominated where another costs no more, carries no less on an accelerator and is no slower, and is better in one
 of these. (Not the rate of a replica: replicas are independent, and as many are taken as it takes.) How slow it is, is
 what the SLO's bounds look at with each request alone: at its own highest rate each candidate has another load, and the
-better one, which carries more, the larger.
+better one, which carries more, the larger. Those are bounds, a little below what a simulation of it would show, so what
+is within ``AS_FAST`` is no difference.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from servewise.plan.cost import Cost
 from servewise.plan.ranking import Measure
 
 ROUNDING = 1e-9
+AS_FAST = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,14 @@ class Standing:
         known = isfinite(self.cost) and isfinite(other.cost) and len(self.alone_s) == len(other.alone_s)
         if not known:
             return False
-        pairs = list(zip(self._figures(), other._figures(), strict=True))
-        return all(mine <= theirs + ROUNDING * abs(theirs) for mine, theirs in pairs) and any(
-            mine < theirs - ROUNDING * abs(theirs) for mine, theirs in pairs
-        )
+        return not other._better(self) and self._better(other)
 
-    def _figures(self) -> tuple[float, ...]:
-        return self.cost, -self.rate_per_accelerator_per_s, *self.alone_s
+    def _better(self, than: Standing) -> bool:
+        """Whether it is better in any."""
+        cheaper = self.cost < than.cost - ROUNDING * abs(than.cost)
+        carries_more = self.rate_per_accelerator_per_s > than.rate_per_accelerator_per_s * (1 + ROUNDING)
+        faster = any(mine * (1 + AS_FAST) < theirs for mine, theirs in zip(self.alone_s, than.alone_s, strict=True))
+        return cheaper or carries_more or faster
 
 
 def standing(rate_per_s: float, cost: Cost, by: Measure, alone_s: tuple[float, ...]) -> Standing:

@@ -24,6 +24,7 @@ prefix     ``reuse_by_depth: [{offset_tokens, hit_rate, requests}]``, ``by_capac
            ``terms``
 plan       ``ranking[i].deployment``: ``{title, accelerator, accelerators, parallelism, weights, kv, policy, engine}``
            or its title as text; ``ranking[i]``: ``replicas, ci95_max_rate_per_s, usd_per_hour, kv_peak_share``;
+           ``ranking[i].dominated_by: {place, title}``; ``not_ranked: [{deployment, why, dominated_by}]``;
            ``rejected: [{deployment, why}]``;
            ``sensitivity: [{input, change, max_rate_per_s, ratio}]`` (``change`` as text: "-10%");
            ``recommendation: {deployment, text, binds, numbers: [{label, value, unit}]}`` or null with ``closest``

@@ -1,4 +1,4 @@
-"""Tables of ``plan``: the ranking, why each loser lost, and what moves the winner."""
+"""Tables of ``plan``: the ranking, why each loser lost and to which one, and what moves the winner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from servewise.report.tables.launch import launch
 from servewise.report.tables.precision import precisions
 from servewise.report.wording import UNKNOWN, count, dollars, percent, rate, seconds, times
 
-LONGEST = 20  # rows of what is ruled out; the answer itself has them all
+LONGEST, NEAREST = 20, 10  # rows of what is ruled out, of what is not ranked; the answer itself has them all
 WENT = {
     "does_not_fit": "do not fit",
     "cannot_be_split": "cannot be split so",
@@ -20,13 +20,14 @@ WENT = {
     "rate_beyond_its_throughput": "need more accelerators than there are, at their bound",
     "dominated": "cannot come among those ranked, by their bound",
 }
+BEATEN = "Beaten by: costs no more, carries no less on an accelerator, and is no slower (to 5%) with a request alone."
 _PARTS = ("accelerators", "accelerator", "parallelism", "weights", "kv", "policy", "engine")
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """Ranking, reasons, rejected deployments, sensitivity, precisions, how it is started."""
-    found = (_ranking(result), _reasons(result), _rejected(result), _went(result), _sensitivity(result))
-    return (*found, precisions(result), launch(result))
+    """Ranking, reasons, those not ranked, rejected deployments, sensitivity, precisions, how it is started."""
+    behind = (_not_ranked(result), _rejected(result), _went(result))
+    return (_ranking(result), _reasons(result), *behind, _sensitivity(result), precisions(result), launch(result))
 
 
 def title_of(deployment: object) -> str:
@@ -87,9 +88,29 @@ def _reasons(result: Row) -> Table:
     found = [dict(row, place=place) for place, row in enumerate(rows(result, "ranking"), start=1)]
     columns = (
         Column("#", lambda row: str(row["place"])),
+        Column("Beaten by", _beaten_by),
         Column("Why it stands there", lambda row: text(row.get("why")), prose=True),
     )
-    return build("Reasons", columns, [row for row in found if text(row.get("why"))])
+    rows_with = [row for row in found if text(row.get("why"))]
+    return build("Reasons", columns, rows_with, note=BEATEN if any(map(_beaten_by, rows_with)) else "")
+
+
+def _beaten_by(row: Row) -> str:
+    """The number of the one of the ranking that is better in everything; empty where none is."""
+    place = mapping(row.get("dominated_by")).get("place")
+    return f"#{place}" if isinstance(place, int) else ""
+
+
+def _not_ranked(result: Row) -> Table:
+    columns = (
+        Column("Deployment", lambda row: title_of(row.get("deployment")), prose=True),
+        Column("Beaten by", _beaten_by),
+        Column("The best that it could be", lambda row: text(row.get("why")), prose=True),
+    )
+    found = rows(result, "not_ranked")
+    more = len(found) - NEAREST
+    note = f"And {more:,} more: --json has them, --top all weighs them." if more > 0 else ""
+    return build("Not ranked", columns, found[:NEAREST], note=note)
 
 
 def _rejected(result: Row) -> Table:
