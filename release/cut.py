@@ -3,9 +3,9 @@
     python -m release.cut VERSION [--dry-run] [--skip STEP,...] [--pythons "3.11 3.12"] [--workers N]
 
 First everything that can be seen at once: the tree is clean and on main, version, changelog and locks agree, the tag is
-new. Then the steps, each of which ends the release where it fails, what takes a minute first: audit, licences, the tests,
-the artefacts built twice, the wheel on each Python, bill of materials, checksums, tag. A step that is skipped is named in the notes that the
-tag carries, so that nobody takes it for done. ``--dry-run`` does all but the tag.
+new. Then the steps, each of which ends the release where it fails, those of a minute first: audit, licences, the tests,
+the artefacts built twice, the wheel on each Python, bill of materials, checksums, tag. A step that is skipped is named
+in the notes that the tag carries, so that nobody takes it for done. ``--dry-run`` does all but the tag.
 """
 
 from __future__ import annotations
