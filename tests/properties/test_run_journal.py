@@ -1,7 +1,8 @@
-"""A run directory under any sequence of rows, kills, full disks, torn tails, second writers and ends.
+"""A run directory under any sequence of rows, kills, power cuts, full disks, torn tails, second writers and ends.
 
 The model is the list of rows that were told as kept: what is read is always these, in order, marked partial until the
 run was finished. A kill is a death between or within any two calls to the disk: files and locks go, nothing is tidied.
+A power cut takes what was not flushed too, in every way of ``tests.records.powercut``'s model.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.records import made
 from tests.records.faults import Disk
+from tests.records.powercut import each_cut, recorded
 from tests.records.test_open_run import BLANK
 
 from servewise.errors import InputError
-from servewise.records import claim
+from servewise.records import claim, journal
 from servewise.records.claim import Claim, under_way
 from servewise.records.columns import RequestColumns, TokenTimes
 from servewise.records.journal import as_line, sealed
@@ -223,3 +226,48 @@ def _claims(patch: pytest.MonkeyPatch) -> list[Claim]:
 
 TestRunDirectories = RunDirectories.TestCase
 TestRunDirectories.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+
+ROW = st.tuples(st.lists(st.floats(0, 1e6), max_size=3), st.none() | st.text(max_size=5))
+
+
+@settings(max_examples=15, deadline=None)
+@given(told=st.lists(ROW | st.just("flush"), max_size=6), finish=st.booleans())
+def test_after_a_power_cut_all_rows_that_were_flushed_are_there(told: list[Any], finish: bool) -> None:
+    """At every state that a cut may leave: rows that were told, in order, the flushed first; whole only with all."""
+    rows: list[RequestColumns] = []
+
+    def look(left: Path, promised: list[int]) -> None:
+        if not promised:  # not even begun
+            return
+        back = read_run(left / "run")
+        found = [as_line(back.requests, at) for at in range(len(back.requests))]
+        truth = [as_line(each, 0) for each in rows]
+        partial = "partial-run" in {each.code for each in back.caveats}
+        flushed = max(promised)
+
+        assert found[:flushed] == truth[:flushed]
+        assert [each["id"] for each in found] == sorted({each["id"] for each in found})
+        assert all(each in truth for each in found)
+        assert partial or found == truth
+
+    with pytest.MonkeyPatch.context() as patch, recorded() as recording:
+        patch.setattr(journal, "SYNC_S", 1e6)
+        run = OpenRun.begin(recording.root / "run", BLANK)
+        recording.promise(0)
+        for each in told:
+            if each == "flush":
+                assert run._journal is not None
+                run._journal._flusher._flush()
+                recording.promise(len(rows))
+            else:
+                rows.append(row_of(len(rows), *each))
+                run.append(rows[-1], 0)
+        if finish:
+            whole = joined(rows) if rows else RequestColumns(token_times=TokenTimes())
+            run.finish(dataclasses.replace(BLANK, requests=whole))
+        run.close()
+        recording.promise(len(rows))
+        states = each_cut(recording, look)
+
+    assert states > 5
