@@ -56,6 +56,25 @@ def test_every_option_reaches_the_answer(tmp_path: Path) -> None:
     assert document["result"]["rows"][0]["usd"] is not None
 
 
+def test_speculation_reaches_the_answer(tmp_path: Path) -> None:
+    """Every option of it is in the conditions or the rows; pools apart refuse it in one line."""
+    speculating = ("--speculate", "ngram", "--acceptance", "0.8,0.5", "--draft-tokens", "2", "--hit-rate", "0.9")
+    further = ("--speculate-until-batch", "6", "--draft-overhead", "1ms", "--policy", "vllm")
+    found = invoke(*asked(tmp_path, *speculating, *further, "--json"))
+    document = json.loads(found.stdout)
+    (row,) = document["result"]["rows"]
+
+    assert found.exit_code == 0
+    words = "2 tokens drafted by n-gram, none above batch 6, acceptance 0.8, 0.5, 0.9 hits, 1 ms a draft pass"
+    assert words in document["conditions"]["policy"]
+    assert 1 < row["tokens_per_verification"] < 3
+    assert {"independent-acceptance", "drafting-on-the-host"} <= {each["code"] for each in document["caveats"]}
+    apart = invoke(*asked(tmp_path, *speculating, "--disaggregate", "1P1D"))
+    assert apart.exit_code == 2
+    assert apart.stderr.count("\n") == 1
+    assert "speculate: " in apart.stderr
+
+
 def test_tables_for_people(tmp_path: Path) -> None:
     """Without --json: the tables, within 80 columns."""
     found = invoke(*asked(tmp_path, "--disaggregate", "all", "--replicas", "3", "--link", "50GB/s:10us", "--overlap"))

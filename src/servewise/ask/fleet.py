@@ -26,7 +26,7 @@ from servewise.ask.numbers import whole
 from servewise.ask.offered import Offered, offered_to
 from servewise.ask.rows import slo_rows
 from servewise.ask.serving import PolicyOptions, WorkloadLike
-from servewise.ask.speculating import SpeculationOptions
+from servewise.ask.speculating import DEFAULT_DRAFT_TOKENS, SpeculationOptions
 from servewise.caveats import unique
 from servewise.errors import InputError
 from servewise.executing.executor import Executor
@@ -77,6 +77,13 @@ def fleet(
     chunked: bool = True,
     prefix_cache: bool = False,
     settings: Mapping[str, object] | None = None,
+    speculate: str | None = None,
+    acceptance: float | str | Iterable[float] | None = None,
+    draft_tokens: int = DEFAULT_DRAFT_TOKENS,
+    draft_length: str = "fixed",
+    speculate_until_batch: int | None = None,
+    hit_rate: float = 1.0,
+    draft_overhead: float = 0.0,
     seed: int = 0,
     seeds: int = DEFAULT_SEEDS,
     slo: str | Slo | None = None,
@@ -102,28 +109,31 @@ def fleet(
     that do both; KV moves over ``link`` (a network's or an accelerator's name, ``50GB/s:10us``), with ``overlap`` layer
     by layer; answers are sent to decode servers by ``decode_router``.
 
-    ``policy`` and what follows, ``workload``, seeds, intervals, ``executor``, ``keep`` and ``command`` are as in
-    ``simulate``; ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
+    ``policy``, its options and speculation (``SpeculationOptions``) are those of every replica, each on its own
+    accelerator; they, ``workload``, seeds, intervals, ``executor``, ``keep`` and ``command`` are as in ``simulate``.
+    ``price`` [$ per accelerator-hour] stands for the shipped one of the first accelerator.
     """
     apart = apart_of(disaggregate, replicas, decode_router=decode_router, link=link, overlap=overlap)
     mixed = mixed_of(fail, on_failure, autoscale, lockstep=lockstep)
     choices = PolicyOptions(
         slots=slots, reserve=reserve, chunked=chunked, prefix_cache=prefix_cache, settings=settings or {}
     )
+    drafts = SpeculationOptions(
+        speculate=speculate,
+        acceptance=acceptance,
+        draft_tokens=draft_tokens,
+        draft_length=draft_length,
+        speculate_until_batch=speculate_until_batch,
+        hit_rate=hit_rate,
+        draft_overhead=draft_overhead,
+    )
     groups = groups_of(model, accelerator, options, _count(replicas, apart), also, price)
-    _together(apart, mixed, groups)
-    instead = "change its number of users"
-    offered = offered_to(longest_of(groups), workload, requests, rate, instead=instead)
+    _together(apart, mixed, groups, drafts)
+    offered = offered_to(longest_of(groups), workload, requests, rate)
     execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
-    line = command or COMMAND
-    files = {
-        "model": model,
-        "accelerator": accelerator,
-        "estimator": estimator,
-        "expert_load": options.get("expert_load"),
-    }
-    execution = execution.made_by(line, workload, **files)
-    drafts = SpeculationOptions()
+    files: dict[str, object] = {"model": model, "draft": drafts.model, "accelerator": accelerator}
+    files |= {"estimator": estimator, "expert_load": options.get("expert_load")}
+    execution = execution.made_by(command or COMMAND, workload, **files)
     machines = [machine_of(each.deployment, estimator, offered.load, drafts) for each in groups]
     pools = tuple(servers_of(*each, policy, choices, seed) for each in zip(groups, machines, strict=True))
     how = behaviour_of(groups[0].deployment, router_settings, mixed, apart)
@@ -138,9 +148,14 @@ def _count(replicas: int | None, apart: Apart) -> int:
     return whole(usual if replicas is None else replicas, "replicas", most=MOST_REPLICAS)
 
 
-def _together(apart: Apart, mixed: Mixed, groups: Sequence[Group]) -> None:
+def _together(apart: Apart, mixed: Mixed, groups: Sequence[Group], drafts: SpeculationOptions) -> None:
     """Refuse what only servers that do both can have, where some do not."""
-    if apart.splits and (mixed.outages or mixed.autoscale or mixed.lockstep or len(groups) > 1):
+    if not apart.splits:
+        return
+    if drafts.speculate is not None:
+        what = "is for servers that do both: between pools the target's KV moves alone, and a draft keeps its own"
+        raise InputError(what, where="speculate", hint="leave --disaggregate out, or --speculate")
+    if mixed.outages or mixed.autoscale or mixed.lockstep or len(groups) > 1:
         what = "failures, autoscaling, lockstep and further replicas are for servers that do both"
         raise InputError(what, where="disaggregate", hint="leave one of them out")
 
@@ -150,7 +165,7 @@ def _answer(asked: Asked) -> Answer:
     door = offered.door(execution.seed)
     experiment = _experiment(asked, door.came)
     rows = run(experiment, offered.rates, execution.executor, execution.progress)
-    caveats = unique(fleet_caveats(asked.pools[0], experiment, door, rows))
+    caveats = unique(fleet_caveats(asked.pools, experiment, door, rows))
     note_caveats(kept_folders(experiment, rows), caveats)
     slo = {"slo": None if asked.slo is None else slo_rows(asked.slo)}
     result = fleet_rows(asked.layouts, offered.rates, rows, asked.pools) | slo

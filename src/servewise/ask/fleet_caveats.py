@@ -16,15 +16,15 @@ from servewise.steptime.ranges import under_way_caveats
 
 
 def fleet_caveats(
-    servers: Servers,
+    pools: Sequence[Servers],
     experiment: FleetExperiment,
     door: Door,
     rows: Mapping[tuple[int, float], FleetRow],
 ) -> tuple[Caveat, ...]:
-    """The clock's of the first ``servers``, the load's, the fleet's own, the rows'."""
-    load, layouts, how, kind = experiment.workload, experiment.layouts, experiment.how, servers.kinds[0]
+    """Those of the clocks and drafts of all ``pools``, the load's, the fleet's own, the rows'."""
+    load, layouts, how, kind = experiment.workload, experiment.layouts, experiment.how, pools[0].kinds[0]
     return (
-        servers.caveats
+        tuple(found for each in pools for found in each.caveats)
         + caveats_of(load)
         + refused_caveats(door.refused, door.came, door.longest)
         + outgrown_caveats(load, experiment.seed)

@@ -7,16 +7,18 @@ are done whole, each by one process, and one line says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from servewise.ask.experiment import leaves_files
 from servewise.ask.fleet_layout import Layout, router_named
-from servewise.ask.fleet_run import FleetExperiment, Outcome, Task, kept_run, outcome, replicate
+from servewise.ask.fleet_run import FleetExperiment, Outcome, Task, drawn, kept_run, outcome, replicate
 from servewise.ask.fleet_shares import Shares, used
 from servewise.ask.long_runs import LongRun
 from servewise.ask.serving import Door
 from servewise.ask.telling import Teller
 from servewise.batching.policies import Static
+from servewise.batching.speculative.tally import Tally
 from servewise.executing.executor import Executor
 from servewise.executing.notes import note
 from servewise.executing.workers import Workers
@@ -40,10 +42,14 @@ class Job(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """What a portion wrote, None: it hangs on the others after all; ``refused`` requests never came in."""
+    """What a portion wrote, None: it hangs on the others after all; ``refused`` requests never came in.
+
+    ``tally``: what it did in speculation.
+    """
 
     records: PortionRecords | None
     refused: int
+    tally: Tally | None = None
 
 
 def outcomes(
@@ -95,7 +101,8 @@ def _done(experiment: FleetExperiment, job: Job) -> Outcome | Portion:
 
 def _portion(experiment: FleetExperiment, job: Job, folder: Folder) -> Portion:
     which, rate, clock, offset = job.task
-    layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
+    layout, seed = experiment.layouts[which], experiment.seed + offset
+    kinds, tally = drawn(experiment.kinds[clock], seed)
     assert not isinstance(experiment.workload, ClosedLoop), "a closed loop is never long"
     door = Door(experiment.workload.at_rate(rate).requests(seed), experiment.longest)
     router = router_named(layout.router, experiment.how.settings, kinds[0], seed)
@@ -105,7 +112,7 @@ def _portion(experiment: FleetExperiment, job: Job, folder: Folder) -> Portion:
         simulate_portion(door, kinds, router, range(len(kinds))[job.part :: job.parts], records, progress=tell)
     except NotApart:
         return Portion(None, door.refused)
-    return Portion(records, door.refused)
+    return Portion(records, door.refused, tally)
 
 
 def _outcome(experiment: FleetExperiment, task: Task, results: Sequence[Outcome | Portion]) -> Outcome:
@@ -114,15 +121,16 @@ def _outcome(experiment: FleetExperiment, task: Task, results: Sequence[Outcome 
         (whole,) = results
         assert isinstance(whole, Outcome)
         return whole
-    records = [each.records for each in portions if each.records is not None]
-    if len(records) < len(portions):
+    if any(each.records is None for each in portions):
         note("replicas hang on each other at the run's end, so it is simulated again, by one process")
         return replicate(experiment, task)
-    return _merged(experiment, task, records, portions[0].refused)
+    return _merged(experiment, task, portions)
 
 
-def _merged(experiment: FleetExperiment, task: Task, records: Sequence[PortionRecords], refused: int) -> Outcome:
+def _merged(experiment: FleetExperiment, task: Task, portions: Sequence[Portion]) -> Outcome:
     kinds = experiment.kinds[task[2]]
+    records = [each.records for each in portions if each.records is not None]
+    tallies = [each.tally for each in portions if each.tally is not None]
     slots = tuple(each.policy.slots for each in kinds)
     shares = Shares()
     with kept_run(experiment, task) as kept, LongRun(max(slots), experiment.slo, kept, [shares]) as long:
@@ -139,4 +147,5 @@ def _merged(experiment: FleetExperiment, task: Task, records: Sequence[PortionRe
     for each in records:
         each.remove()
     found = shares.shares(fleet)
-    return outcome(used(summary, found), balance, found, fleet, refused, None)
+    tally = reduce(Tally.plus, tallies) if tallies else None
+    return outcome(used(summary, found), balance, found, fleet, portions[0].refused, tally=tally)

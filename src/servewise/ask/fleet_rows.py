@@ -10,6 +10,7 @@ from servewise.ask.fleet_layout import Layout
 from servewise.ask.fleet_servers import Servers
 from servewise.ask.fleet_shares import Share
 from servewise.ask.rows import simulated_row
+from servewise.ask.speculating import speculation_row
 from servewise.simulate.disaggregated.transfers import Moved
 
 HOUR_S, MILLION = 3600.0, 1e6
@@ -45,8 +46,8 @@ def fleet_row(
     """One layout at one rate.
 
     ``accelerators`` and ``usd_per_hour`` of each replica by number; those that were added later are like the first.
-    Hours, dollars, retries and transfers are means over the seeds, as the rates are; ``replicas_over_time`` is the
-    first seed's.
+    Hours, dollars, retries and transfers are means over the seeds, as the rates are; ``replicas_over_time``, and what
+    the replicas together did in speculation, are the first seed's.
     """
     summary, runs = row
     first = runs[0]
@@ -67,6 +68,7 @@ def fleet_row(
         **_cost([each[2] for each in paid], summary.output_tokens / len(runs)),
         "replicas_over_time": [list(head) for head in first.heads],
         "transfers": _moved([each.moved for each in runs]),
+        **({} if first.tally is None else speculation_row(first.tally)),
     }  # fmt: skip
 
 

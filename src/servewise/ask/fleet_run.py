@@ -16,6 +16,7 @@ from servewise.ask.long_runs import LongRun, is_long
 from servewise.ask.run import KeptRun
 from servewise.ask.serving import Load, source_of
 from servewise.ask.telling import Teller
+from servewise.batching.speculative.tally import Tally
 from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
 from servewise.metrics.slo import Slo
@@ -35,7 +36,7 @@ MOST_HEADS = 400  # changes of the number of replicas that an answer keeps
 
 
 class Outcome(NamedTuple):
-    """One run: its summary, whether it was in balance, and what is a fleet's own."""
+    """One run: its summary, whether it was in balance, what is a fleet's own, and what it did in speculation."""
 
     summary: RunSummary
     balance: Balance
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     retried: int
     retries: int
     moved: Moved | None
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,8 @@ def replicate(experiment: FleetExperiment, task: Task) -> Outcome:
     if experiment.is_long and experiment.layouts[task[0]].split is None:
         return _long(experiment, task)
     which, rate, clock, offset = task
-    layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
+    layout, seed = experiment.layouts[which], experiment.seed + offset
+    kinds, tally = drawn(experiment.kinds[clock], seed)
     source, door = source_of(experiment.workload, rate, seed, experiment.longest)
     settle_s = source.settle_s if isinstance(source, SessionArrivals) else 0.0
     with kept_run(experiment, task) as kept:
@@ -89,13 +92,14 @@ def replicate(experiment: FleetExperiment, task: Task) -> Outcome:
             kept.finish(settled)
     shares = shares_of(settled.requests, settled.steps, fleet, settle_s)
     summary = used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.slo), shares)
-    return outcome(summary, trend(settled.requests), shares, fleet, door.refused, moved)
+    return outcome(summary, trend(settled.requests), shares, fleet, door.refused, moved, tally)
 
 
 def _long(experiment: FleetExperiment, task: Task) -> Outcome:
     """The same of a run too long for memory."""
     which, rate, clock, offset = task
-    layout, kinds, seed = experiment.layouts[which], experiment.kinds[clock], experiment.seed + offset
+    layout, seed = experiment.layouts[which], experiment.seed + offset
+    kinds, tally = drawn(experiment.kinds[clock], seed)
     source, door = source_of(experiment.workload, rate, seed, experiment.longest)
     tell = Teller(experiment.telling, "-".join(map(str, task)))
     shares, slots = Shares(), max(each.policy.slots for each in kinds)
@@ -103,11 +107,23 @@ def _long(experiment: FleetExperiment, task: Task) -> Outcome:
         fleet, moved = run_layout(layout, kinds, source, experiment.how, seed, into=long.into, progress=tell)
         summary, balance = long.figures()
     found = shares.shares(fleet)
-    return outcome(used(summary, found), balance, found, fleet, door.refused, moved)
+    return outcome(used(summary, found), balance, found, fleet, door.refused, moved, tally)
+
+
+def drawn(kinds: Sequence[ReplicaKind], seed: int) -> tuple[tuple[ReplicaKind, ...], Tally | None]:
+    """``kinds`` for the run of ``seed``, and what counts their drafts (None: they draft nothing)."""
+    tally = Tally() if any(each.speculates for each in kinds) else None
+    return tuple(each.drawing(seed, tally) for each in kinds), tally
 
 
 def outcome(
-    summary: RunSummary, balance: Balance, shares: tuple[Share, ...], fleet: FleetRun, refused: int, moved: Moved | None
+    summary: RunSummary,
+    balance: Balance,
+    shares: tuple[Share, ...],
+    fleet: FleetRun,
+    refused: int,
+    moved: Moved | None = None,
+    tally: Tally | None = None,
 ) -> Outcome:
     """What ``fleet`` did, where ``refused`` requests never came in."""
     return Outcome(
@@ -118,6 +134,7 @@ def outcome(
         len(fleet.retries),
         sum(fleet.retries.values()),
         moved,
+        tally,
     )
 
 

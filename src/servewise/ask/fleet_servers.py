@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from servewise.ask.deploying import Options, deploy, hardware_of
 from servewise.ask.fleet_options import Further, further_of
-from servewise.ask.machine import Machine
+from servewise.ask.machine import Machine, staged_caveats
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.serving import PolicyOptions, longest_context, policies_named
 from servewise.caveats import Caveat
@@ -81,13 +81,15 @@ def longest_of(groups: Sequence[Group]) -> int | None:
 def servers_of(group: Group, machine: Machine, policy: str, choices: PolicyOptions, seed: int) -> Servers:
     """The replicas of ``group``, each a ``machine`` under ``policy``, by each of its clocks."""
     server = machine.server(policies_named([policy], group.deployment, choices)[0])
-    kinds = tuple(_kind(each, group.weight) for each in machine.by_clock(server, seed))
-    return Servers(group=group, kinds=kinds, usd_per_hour=_usd_per_hour(group), caveats=machine.caveats)
+    kinds = tuple(_kind(each, machine, group.weight) for each in machine.by_clock(server, seed))
+    caveats = machine.caveats + staged_caveats(group.deployment)
+    return Servers(group=group, kinds=kinds, usd_per_hour=_usd_per_hour(group), caveats=caveats)
 
 
-def _kind(server: Server, weight: float) -> ReplicaKind:
+def _kind(server: Server, machine: Machine, weight: float) -> ReplicaKind:
     return ReplicaKind(
-        policy=server.policy,
+        policy=machine.policy(server.policy),
+        beside=None if server.speculation is None else server.speculation.beside,
         estimator=server.estimator,
         blocks=server.blocks,
         block_tokens=server.block_tokens,

@@ -45,22 +45,18 @@ def offered_to(
     workload: WorkloadLike,
     requests: int | None,
     rate: float | Iterable[float] | None,
-    *,
-    instead: str,
 ) -> Offered:
-    """``workload``, cut or repeated to ``requests``, at ``rate`` or its own, to servers of the context ``longest``.
-
-    ``instead`` says what to change of a closed loop, for which a rate is an InputError.
-    """
+    """``workload``, cut or repeated to ``requests``, at ``rate`` or its own, to servers of the context ``longest``."""
     load = fitted(workload_named(workload, requests), longest)
-    return Offered(load, _rates(load, rate, instead), longest, is_seeded(load))
+    return Offered(load, _rates(load, rate), longest, is_seeded(load))
 
 
-def _rates(load: Load, rate: float | Iterable[float] | None, instead: str) -> tuple[float, ...]:
+def _rates(load: Load, rate: float | Iterable[float] | None) -> tuple[float, ...]:
     """The rates asked for; a closed loop has none, and one row."""
     if is_closed(load):
         if rate is not None:
-            raise InputError("a closed loop has no rate", where="rate", hint=instead)
+            hint = "change its concurrency, or leave the rate out"
+            raise InputError("a closed loop has no rate", where="rate", hint=hint)
         return (0.0,)
     own = getattr(load, "rate_per_s", inf)
     if rate is None and not isfinite(own):

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from servewise.ask.experiment import Experiment
-from servewise.ask.machine import Machine
+from servewise.ask.machine import Machine, staged_caveats
 from servewise.ask.offered import Offered
 from servewise.ask.serving import Door, caveats_of, outgrown_caveats, refused_caveats
 from servewise.batching.policies import Policy
 from servewise.caveats import Caveat
-from servewise.deployment.deployment import Deployment
 from servewise.metrics.summary import RunSummary
 from servewise.plan.saturation import Knee
 from servewise.steptime.estimator import Estimator
@@ -32,24 +31,13 @@ def simulate_caveats(
         machine.caveats
         + caveats_of(offered.load)
         + machine.pool.caveats
-        + _staged(machine.deployment)
+        + staged_caveats(machine.deployment)
         + _traced(offered, drawn=len(experiment.clocks[0]) > 1)
         + refused_caveats(door.refused, door.came, door.longest)
         + outgrown_caveats(offered.load, experiment.seed)
         + _unstable(policies, offered.rates, knees)
         + _beyond(machine.clock, max(summaries, key=_under_way))
     )
-
-
-def _staged(deployment: Deployment) -> tuple[Caveat, ...]:
-    if deployment.parallelism.pipeline == 1:
-        return ()
-    message = (
-        "pipeline stages: of 30 published runs of a 70B under TensorRT-LLM throughput was 6% off over two stages, 13% "
-        "over four and 32% too high over eight, by kernels alone: the host's time for each batch shows in short stages"
-    )
-    cure = "--estimator served (7-10% off there); judge --pp against --tp by a measurement"
-    return (Caveat("pipeline-lanes", message, cure),)
 
 
 def _traced(offered: Offered, *, drawn: bool) -> tuple[Caveat, ...]:

@@ -62,6 +62,11 @@ class SpeculationOptions:
     hit_rate: float = 1.0
     draft_overhead: float = 0.0
 
+    @property
+    def model(self) -> str:
+        """The draft model's name or file; empty: it has none of its own."""
+        return str(self.speculate or "").partition(":")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Speculating:
@@ -224,4 +229,5 @@ def _words(options: SpeculationOptions, drafter: Drafter, acceptance: Acceptance
     upto = "" if options.draft_length == "fixed" else f" at most, {options.draft_length}"
     until = "" if options.speculate_until_batch is None else f", none above batch {options.speculate_until_batch}"
     hits = "" if acceptance.hit_rate == 1 else f", {acceptance.hit_rate:g} hits"
-    return f"{options.draft_tokens} tokens{upto} drafted by {drafter.name}{until}, acceptance {rates}{hits}"
+    host = "" if not options.draft_overhead else f", {options.draft_overhead * 1e3:g} ms a draft pass"
+    return f"{options.draft_tokens} tokens{upto} drafted by {drafter.name}{until}, acceptance {rates}{hits}{host}"

@@ -8,7 +8,7 @@ import click
 
 from servewise.cli.commandline import typed_line
 from servewise.cli.names import POLICY, WORKLOAD
-from servewise.cli.options import deployment_options, estimator_option, executor_options
+from servewise.cli.options import deployment_options, estimator_option, executor_options, speculation_options
 from servewise.cli.progress import progress_bar
 from servewise.cli.quantities import NUMBER, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -52,6 +52,7 @@ POLICY_HELP = "Each replica's: static, dynamic, continuous, or an engine's own: 
 @click.option("--reserve/--no-reserve", help="Take the blocks of the whole answer at admission.")
 @click.option("--chunked/--no-chunked", default=True, show_default=True, help="Prompts may be split over steps.")
 @click.option("--prefix-cache/--no-prefix-cache", help="Reuse the blocks of shared prefixes.")
+@speculation_options
 @click.option("--slo", metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms"; goodput counts what meets it.')
 @click.option("--price", type=NUMBER, metavar="USD", help="Dollars per accelerator-hour, over the shipped price.")
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="The first seed.")

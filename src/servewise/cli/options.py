@@ -12,7 +12,7 @@ import click
 
 from servewise.cli.names import ACCELERATOR, ENGINE, EXECUTOR, MODEL
 from servewise.cli.progress import usable_cores
-from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
+from servewise.cli.quantities import BYTES_PER_S, DURATION, FLOPS_PER_S, MEMORY, NUMBER, WHOLE
 from servewise.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +52,24 @@ _OWN_NUMBERS = (
     click.option("--memory", type=MEMORY, metavar="X", help="Your own memory size, e.g. 80GB or 79.25GiB."),
 )
 
+_SPECULATION = (
+    click.option("--speculate", metavar="D", help="Who drafts: draft:MODEL, ngram, eagle, eagle3, mtp or medusa."),
+    click.option(
+        "--acceptance", metavar="A,...", help="Share of draft tokens that stand: one rate, or one a position."
+    ),
+    click.option(
+        "--draft-tokens", type=WHOLE, default=3, show_default=True, metavar="K", help="Tokens drafted a step."
+    ),
+    click.option("--draft-length", default="fixed", show_default=True, metavar="fixed|best|measured"),
+    click.option("--speculate-until-batch", type=WHOLE, metavar="N", help="No drafts above N decoding sequences."),
+    click.option(
+        "--hit-rate", type=NUMBER, default=1.0, show_default=True, metavar="F", help="How often an n-gram matches."
+    ),
+    click.option(
+        "--draft-overhead", type=DURATION, default="0s", metavar="T", help="The engine's own time a draft pass."
+    ),
+)
+
 
 def deployment_options(*, model_required: bool = True) -> Callable[[F], F]:
     """MODEL, --accelerator and all that says how the model is deployed; names as in ``servewise.ask``."""
@@ -70,6 +88,11 @@ def estimator_option(function: F) -> F:
     text = "What times a step: measured kernels (default), the same inside a measured server, the roofline, or a file."
     kinds = "ideal|calibrated|served|FILE"
     return click.option("--estimator", metavar=kinds, help=text)(function)
+
+
+def speculation_options(function: F) -> F:
+    """--speculate and what belongs to it; names as in ``servewise.ask``."""
+    return _add(function, _SPECULATION)
 
 
 def seed_options(function: F) -> F:

@@ -8,9 +8,15 @@ import click
 
 from servewise.cli.commandline import typed_line
 from servewise.cli.names import POLICIES, WORKLOAD
-from servewise.cli.options import deployment_options, estimator_option, executor_options, seed_options
+from servewise.cli.options import (
+    deployment_options,
+    estimator_option,
+    executor_options,
+    seed_options,
+    speculation_options,
+)
 from servewise.cli.progress import progress_bar
-from servewise.cli.quantities import DURATION, NUMBER, PER_S, WHOLE, Several
+from servewise.cli.quantities import DURATION, PER_S, WHOLE, Several
 from servewise.cli.showing import Show, answering
 
 
@@ -35,15 +41,7 @@ from servewise.cli.showing import Show, answering
 @click.option("--reserve/--no-reserve", help="Take the blocks of the whole answer at admission.")
 @click.option("--chunked/--no-chunked", default=True, show_default=True, help="Prompts may be split over steps.")
 @click.option("--prefix-cache/--no-prefix-cache", help="Reuse the blocks of shared prefixes.")
-@click.option("--speculate", metavar="D", help="Who drafts: draft:MODEL, ngram, eagle, eagle3, mtp or medusa.")
-@click.option("--acceptance", metavar="A,...", help="Share of draft tokens that stand: one rate, or one a position.")
-@click.option("--draft-tokens", type=WHOLE, default=3, show_default=True, metavar="K", help="Tokens drafted a step.")
-@click.option("--draft-length", default="fixed", show_default=True, metavar="fixed|best|measured")
-@click.option("--speculate-until-batch", type=WHOLE, metavar="N", help="No drafts above N decoding sequences.")
-@click.option(
-    "--hit-rate", type=NUMBER, default=1.0, show_default=True, metavar="F", help="How often an n-gram matches."
-)
-@click.option("--draft-overhead", type=DURATION, default="0s", metavar="T", help="The engine's own time a draft pass.")
+@speculation_options
 @click.option("--kv-blocks", type=WHOLE, metavar="N", help="The KV pool as the engine's log tells it.")
 @click.option("--unit-step", is_flag=True, help="Every step costs 1 s, so that latencies read in steps.")
 @click.option("--slo", metavar="TEXT", help='E.g. "ttft_p95<=1s, tpot_p95<=50ms"; goodput counts what meets it.')

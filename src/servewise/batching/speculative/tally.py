@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 
 @dataclass(slots=True)
@@ -39,6 +40,16 @@ class Tally:
         for place in range(drafted, 0, -1):
             kept += by_count[place]
             self.accepted[place - 1] += kept
+
+    def plus(self, other: Tally) -> Tally:
+        """What both counted."""
+        return Tally(
+            self.verifications + other.verifications,
+            self.drafted + other.drafted,
+            self.gained + other.gained,
+            self.plain + other.plain,
+            [mine + theirs for mine, theirs in zip_longest(self.accepted, other.accepted, fillvalue=0)],
+        )
 
     @property
     def tokens_per_verification(self) -> float:

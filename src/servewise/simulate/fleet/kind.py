@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servewise.batching.policies import Policy
 from servewise.batching.positive import positive
+from servewise.batching.speculative.policy import Speculative
+from servewise.batching.speculative.tally import Tally
 from servewise.deployment.deployment import Deployment
 from servewise.simulate.recorder import Recorder
 from servewise.simulate.replica import Beside, Replica, Watch
@@ -17,7 +19,8 @@ from servewise.steptime.estimator import Estimator
 class ReplicaKind:
     """The arguments of ``simulate`` for one replica, and its ``weight``: how much work it takes beside the others.
 
-    A router that heeds weights gives a replica of weight 2 twice the requests of one of weight 1.
+    A router that heeds weights gives a replica of weight 2 twice the requests of one of weight 1. ``beside`` belongs to
+    a ``policy`` that speculates: the drafter's time.
     """
 
     policy: Policy
@@ -50,6 +53,20 @@ class ReplicaKind:
             beside=self.beside,
             watch=watch,
         )
+
+    @property
+    def speculates(self) -> bool:
+        """Whether its sequences speculate."""
+        return isinstance(self.policy, Speculative)
+
+    def drawing(self, seed: int, tally: Tally | None = None) -> ReplicaKind:
+        """The same for one run: what stands of its drafts is drawn from ``seed`` and counted in ``tally``.
+
+        A draw is the request's own, wherever it runs, so all replicas of a run have the same seed.
+        """
+        if not isinstance(self.policy, Speculative):
+            return self
+        return replace(self, policy=replace(self.policy, seed=seed, tally=tally))
 
     @property
     def stages(self) -> int:
