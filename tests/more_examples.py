@@ -45,6 +45,10 @@ def _multiply(test: Any, times: int) -> None:
     where = "_hypothesis_internal_use_settings" if hasattr(test, "hypothesis") else "settings"
     asked = getattr(test, where, None) or settings()
     more = settings(
-        asked, max_examples=asked.max_examples * times, deadline=None, suppress_health_check=list(HealthCheck)
+        asked,
+        max_examples=asked.max_examples * times,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
     )
     setattr(test, where, more)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.simulate.pipelined.made import Straight, hop, run_of
 
 from servewise.batching.policies import Continuous, Policy, Sglang, Vllm
@@ -22,31 +22,24 @@ def pipelined(requests: list[Request], policy: Policy, stages: int) -> Run:
     return run_of(requests, policy, Pipeline(tuple(Straight(0.01, 1e-4) for _ in range(stages)), hop(1e-3)))[0]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.sampled_from(
-        [Vllm(16, 64), Vllm(64, 2048), Sglang(16, 64), Continuous(max_sequences=8, max_batched_tokens=100)]
-    ),
-    st.lists(st.tuples(st.sampled_from([0.0, 0.05, 0.3]), st.integers(1, 300), st.integers(2, 40)), min_size=2),
-    st.sampled_from([1, 2, 4]),
-)
-def test_gaps_add_up_to_the_time_between_first_and_last_tokens(
-    policy: Policy, drawn: list[tuple[float, int, int]], stages: int
-) -> None:
-    """With nobody preempted each answer's gaps lie between its first token and its last: their sums are the same, 2%.
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("policy", [Vllm(16, 64), Vllm(64, 2048), Sglang(16, 64), Sglang(64, 2048), Continuous(8, 100)])
+def test_gaps_add_up_to_the_time_between_first_and_last_tokens(policy: Policy, stages: int) -> None:
+    """With nobody preempted each answer's gaps lie between its first token and its last: their sums are the same, 1%.
 
-    Other lanes' prompts lie between a lane's steps in the record, and hold up nobody there. What is left over is that
-    steps do not say whose first token came in them.
+    Other lanes' prompts lie between a lane's steps in the record, and hold up nobody there. What is left over: steps do
+    not say whose first token came in them, nor that a lane waited for room behind others' prompts.
     """
-    at = np.cumsum([wait for wait, _, _ in drawn])
-    requests = [Request(serial, float(at[serial]), each[1], each[2]) for serial, each in enumerate(drawn)]
+    draw = Random(stages)
+    at = np.cumsum([draw.choice([0.0, 0.05, 0.3]) for _ in range(400)])
+    requests = [Request(each, float(at[each]), draw.randint(1, 300), draw.randint(1, 60)) for each in range(400)]
     run = pipelined(requests, policy, stages)
     assert not sum(run.requests.preemptions)
     decoding_s = float((floats(run.requests.end_s) - floats(run.requests.first_token_s)).sum())
     gaps, tokens = itl_of_steps(run.steps)
 
     assert float(tokens.sum()) == pytest.approx(float((ints(run.requests.output_tokens) - 1).sum()))
-    assert float(gaps @ tokens) == pytest.approx(decoding_s, rel=0.02)
+    assert float(gaps @ tokens) == pytest.approx(decoding_s, rel=0.01)
 
 
 def test_another_lanes_prompt_holds_nobody_up() -> None:

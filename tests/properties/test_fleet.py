@@ -9,10 +9,10 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import continuous
 from tests.properties.test_step_skipping import (
     LinesEstimator,
     close,
-    continuous,
     estimators,
     policies,
     request_lists,

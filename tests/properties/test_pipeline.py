@@ -6,11 +6,10 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.batching.strategies import presets
+from tests.batching.strategies import continuous, presets
 from tests.properties.test_step_skipping import (
     LinesEstimator,
     close,
-    continuous,
     estimators,
     policies,
     request_lists,
@@ -72,9 +71,7 @@ def test_one_stage_is_a_replica(
 
     if getattr(policy.batcher(BlockPool(None, 16)), "decides_ahead", False):
         assert sum(plain.steps.steps) == sum(through.steps.steps)
-        for name in ("id", "admitted_s", "first_token_s", "end_s", "prefill_s", "preempted_s"):
-            pairs = zip(getattr(plain.requests, name), getattr(through.requests, name), strict=True)
-            assert all(close(a, b) for a, b in pairs)
+        assert_same_requests(plain, through)
         return
     assert all(close(a, b) for a, b in zip(plain.steps.seconds, through.steps.seconds, strict=True))
     for name in ("id", "admitted_s", "first_token_s", "end_s", "prefill_s", "preempted_s"):

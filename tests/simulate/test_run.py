@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from servewise.batching.policies import Continuous, Dynamic, Static
+from servewise.batching.policies import Continuous, Dynamic, Static, TrtLlm
 from servewise.errors import InputError
 from servewise.records.columns import COMPLETED, REJECTED, UNFINISHED
 from servewise.simulate.arrivals import ClosedArrivals
@@ -28,6 +28,18 @@ def test_a_request_that_comes_within_a_step_joins_at_its_end() -> None:
 
     assert run.requests.admitted_s[0] == 2.0
     assert run.requests.end_s[0] == 3.0
+
+
+@pytest.mark.parametrize("longest_jump", [None, 1])
+def test_a_step_decided_ahead_knows_nothing_of_the_slot_that_ends_meanwhile(longest_jump: int | None) -> None:
+    """Two come at 3.5 s, as a server of two slots ends its request at 5 s: one joins then, the other at 6 s.
+
+    The step from 5 s is decided at 4 s, when the request that ends at 5 s has its slot still.
+    """
+    requests = [Request(0, 0.0, 10, 5), Request(1, 3.5, 10, 1), Request(2, 3.5, 10, 1)]
+    run = simulate(requests, TrtLlm(max_batch_size=2), UnitStep(), longest_jump=longest_jump)
+
+    assert dict(zip(run.requests.id, run.requests.admitted_s, strict=True)) == {0: 0.0, 1: 5.0, 2: 6.0}
 
 
 def test_static_batching_holds_the_short_reply() -> None:

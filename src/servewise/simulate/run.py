@@ -103,6 +103,8 @@ class EventCore:
                 if not self._wait():
                     break
                 continue
+            if source.next_s < replica.due_s:
+                self._arrive_before(replica.due_s)
             ended = replica.finish()
             if ended:
                 self._end(ended)
@@ -122,13 +124,22 @@ class EventCore:
         return until is not None and until(recorder.requests)
 
     def _arrive(self) -> None:
-        source, replica = self._source, self._replica
-        now_s = replica.now_s
+        source, now_s = self._source, self._replica.now_s
         while source.next_s <= now_s:
-            sequence = TimedSequence(source.take())
-            if not replica.add(sequence, sequence.arrival_s):
-                source.ended(sequence.serial, now_s)
-                self._ended += 1
+            self._take()
+
+    def _arrive_before(self, due_s: float) -> None:
+        """Who comes while a step runs is there when it ends: a policy may let go of nothing that they wait for."""
+        source = self._source
+        while source.next_s < due_s:
+            self._take()
+
+    def _take(self) -> None:
+        source, replica = self._source, self._replica
+        sequence = TimedSequence(source.take())
+        if not replica.add(sequence, sequence.arrival_s):
+            source.ended(sequence.serial, sequence.arrival_s)
+            self._ended += 1
 
     def _wait(self) -> bool:
         """Let time pass to what happens next; False: nothing will."""

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import continuous
 from tests.properties.test_fleet import assert_equal_fleets, assert_phases_add_up, kind, router
-from tests.properties.test_step_skipping import LinesEstimator, continuous, estimators, request_lists
+from tests.properties.test_step_skipping import LinesEstimator, estimators, request_lists
 
 from servewise.batching.policies import Continuous, Policy, Static
 from servewise.errors import InputError

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.batching.strategies import continuous
 from tests.properties.test_fleet import assert_equal_fleets, assert_phases_add_up, kind, router
-from tests.properties.test_step_skipping import LinesEstimator, continuous, estimators, policies, request_lists
+from tests.properties.test_step_skipping import LinesEstimator, estimators, policies, request_lists
 
 from servewise.batching.policies import Continuous, Policy
 from servewise.errors import InputError

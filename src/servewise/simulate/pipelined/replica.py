@@ -97,7 +97,7 @@ class PipelinedReplica(Replica):
             if not self._one_stage:
                 self._shorten(flight, at_s)
             elif flight.batch.open and flight.steps > 1:
-                self._flights[0] = self._jump_of(flight.batch, at_s)
+                self._flights[0] = self._jump_of(flight.batch, flight.start_s, at_s)
         self.due_s = self._next_event_s(at_s)
 
     def finish(self) -> list[TimedSequence]:
@@ -122,7 +122,7 @@ class PipelinedReplica(Replica):
             self._jump(flight.batch, at_s - flight.start_s)
             whole = self._steps - (flight.start_s + self._spent_s > at_s)
             if whole:
-                self._flights[0] = self._jump_of(flight.batch, inf, whole)
+                self._flights[0] = self._jump_of(flight.batch, flight.start_s, inf, whole)
                 self.due_s = self._flights[0].free_s
                 return True
         self._flights.clear()
@@ -161,12 +161,13 @@ class PipelinedReplica(Replica):
     def _launch(self, batch: Batch, limit_s: float) -> None:
         if batch.admitted or batch.preempted:
             self._change_places(batch, self.now_s)
-        if self._flights or not self._lanes.alone or not _plain(batch):
-            self._flights.append(self._step_of(batch))
+        start_s = self.now_s
+        if self._flights or self._backs or not self._lanes.alone or not _plain(batch):
+            self._flights.append(self._step_of(batch, start_s))
         elif self._one_stage:
-            self._flights.append(self._jump_of(batch, limit_s if batch.open else inf))
+            self._flights.append(self._jump_of(batch, start_s, limit_s if batch.open else inf))
         else:
-            flight = self._jump_of(batch, inf)
+            flight = self._jump_of(batch, start_s, inf)
             self._flights.append(flight)
             if flight.back_s > limit_s:
                 self._shorten(flight, limit_s)
@@ -175,19 +176,19 @@ class PipelinedReplica(Replica):
         """Leave of a jump in several stages the whole steps that end by ``at_s``, or one step under way then."""
         self._jump(flight.batch, at_s - flight.start_s)
         whole = self._steps - (flight.start_s + self._spent_s > at_s)
-        batch = flight.batch
-        self._flights[-1] = self._jump_of(batch, inf, whole) if whole else self._step_of(batch)
+        batch, start_s = flight.batch, flight.start_s
+        self._flights[-1] = self._jump_of(batch, start_s, inf, whole) if whole else self._step_of(batch, start_s)
 
-    def _jump_of(self, batch: Batch, limit_s: float, most: int = 1 << 62) -> Flight:
+    def _jump_of(self, batch: Batch, start_s: float, limit_s: float, most: int = 1 << 62) -> Flight:
         """As many equal steps as nothing interrupts, alone in the pipeline."""
-        self._jump(batch, limit_s - self.now_s, most)
-        back_s = self.now_s + self._spent_s
-        return Flight(batch, self._steps, self.now_s, back_s, back_s, jumped=True)
+        self._jump(batch, limit_s - start_s, most)
+        back_s = start_s + self._spent_s
+        return Flight(batch, self._steps, start_s, back_s, back_s, jumped=True)
 
-    def _step_of(self, batch: Batch) -> Flight:
+    def _step_of(self, batch: Batch, start_s: float) -> Flight:
         """One step through the stages."""
         shape, pipeline, ends_s = shape_of(batch, self._window), self._pipeline, self._stage_end_s
-        hop_s, ready_s = pipeline.hop_s(shape.tokens), self.now_s
+        hop_s, ready_s = pipeline.hop_s(shape.tokens), start_s
         for at, stage in enumerate(pipeline.stages):
             took_s = stage.seconds(shape)
             if at == 0 and self._beside is not None and not _plain(batch):
@@ -196,7 +197,7 @@ class PipelinedReplica(Replica):
             ready_s = ends_s[at] + hop_s
             self.busy_s[at] += took_s
         makes_tokens = batch.decodes or any(chunk.ends_prompt for chunk in batch.chunks)
-        return Flight(batch, 1, self.now_s, ends_s[-1] if makes_tokens else ends_s[0], ends_s[-1])
+        return Flight(batch, 1, start_s, ends_s[-1] if makes_tokens else ends_s[0], ends_s[-1])
 
     def _work(self, flight: Flight) -> None:
         """Count what each stage worked during a jump."""
