@@ -58,6 +58,7 @@ def loop(
     point_requests: int = POINT_REQUESTS,
     slots: int | None = None,
     prefix_cache: bool = False,
+    command: str | None = None,
     tell: Tell | None = None,
     **deployed: Unpack[Options],
 ) -> Looped:
@@ -66,7 +67,8 @@ def loop(
 
     ``options`` are those of ``bench`` (server's name of the model, hardware, precision, lengths), ``slots``,
     ``prefix_cache`` and ``deployed`` say how the server batches and what it runs on, as for ``calibrate``. ``run_dir``
-    keeps the runs, the calibration and what was foretold before the point was measured.
+    keeps the runs, the calibration and what was foretold before the point was measured; the runs hold ``command``, the
+    line that asks.
     """
     tell = tell or (lambda _line: None)
     objective = parse_slo(slo)
@@ -80,7 +82,7 @@ def loop(
     for level in levels:
         tell(f"measuring {level} streams")
         count = max(level * each, 2 * each)
-        _whole(bench(url, _closed(options, folder, level, count)))
+        _whole(bench(url, _closed(options, folder, level, count), command=command))
     tell("calibrating")
     calibrated = calibrate(folder / LEVELS, spec, accelerator, output=folder / CALIBRATION, slots=slots, **deployed)
     server = server_of(deployment, folder / CALIBRATION, slots=slots, prefix_cache=prefix_cache)
@@ -97,7 +99,7 @@ def loop(
         load = replace(load, rate_per_s=rate)
         foretold = foretell(server, load, slo=objective)
         tell(f"measuring {rate:.3g} requests/s")
-        measured = bench(url, _open(options, folder, rate, point, slo))
+        measured = bench(url, _open(options, folder, rate, point, slo), command=command)
     return Looped(
         _answer(deployment, server, options.hardware, calibrated, objective, rate, foretold, measured, folder),
         measured.ended if measured else "whole",

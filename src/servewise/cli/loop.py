@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from servewise.cli.commandline import typed_line
 from servewise.cli.options import ENGINES, accelerator_option
 from servewise.cli.quantities import BYTES_PER_S, FLOPS_PER_S, MEMORY, WHOLE, Several
 from servewise.cli.showing import Show, answering
@@ -56,8 +57,10 @@ def command(show: Show, *, url: str, spec: str, accelerator: str | None, **optio
     from servewise.ask.loop import loop
 
     measured = BenchOptions(**{name: options.pop(name) for name in BENCH})
-    found = loop(
-        url, spec, accelerator, measured, tell=lambda line: click.echo(f"servewise: {line}", err=True), **options
-    )
+    found = loop(url, spec, accelerator, measured, command=typed_line(), tell=_tell, **options)
     show(found.answer)
     return ENDED[found.ended]
+
+
+def _tell(line: str) -> None:
+    click.echo(f"servewise: {line}", err=True)
