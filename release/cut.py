@@ -1,6 +1,7 @@
 """A release, in one command; it ends with a tag on this machine and publishes nothing.
 
-    python -m release.cut VERSION [--dry-run] [--skip STEP,...] [--pythons "3.11 3.12"] [--workers N]
+    python -m release.cut VERSION [--dry-run] [--skip STEP,...] [--pythons "3.11 3.12"]
+        [--advisories FOLDER] [--workers N]
 
 First everything that can be seen at once: the tree is clean and on main, version, changelog and locks agree, the tag is
 new. Then the steps, each of which ends the release where it fails, those of a minute first: audit, licences, the tests,
@@ -43,6 +44,7 @@ class Release:
     output: Path
     pythons: tuple[str, ...] = ()
     workers: str = "auto"
+    advisories: Path | None = None
     made: Artefacts | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -130,9 +132,10 @@ def write_bill(release: Release) -> str:
     return "bill of materials written (CycloneDX 1.6)"
 
 
-def run_audit(_: Release) -> str:
+def run_audit(release: Release) -> str:
     """No known vulnerability in what is locked; what could not be asked about counts as a failure."""
-    found = audit.asking("pypi", all_locked())
+    on_disk, locked = release.advisories, all_locked()
+    found = audit.on_disk(on_disk, locked) if on_disk else audit.asking("pypi", locked)
     if found.exit_code:
         raise Refused(str(found))
     return str(found)
@@ -177,6 +180,7 @@ def _command() -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="all but the tag")
     parser.add_argument("--skip", default="", help=f"of {', '.join(SKIPPABLE)}; named in the tag's notes")
     parser.add_argument("--pythons", default="", help="try the wheel on these alone")
+    parser.add_argument("--advisories", type=Path, metavar="FOLDER", help="audit by OSV records on disk")
     parser.add_argument("--workers", default="auto", help="pytest's processes")
     wanted = parser.parse_args()
     wanted.skip = frozenset(wanted.skip.replace(",", " ").split())
@@ -188,7 +192,8 @@ def _command() -> argparse.Namespace:
 def main() -> int:
     """Make the release, or say why it cannot be made."""
     wanted = _command()
-    release = Release(wanted.version, ROOT / "dist" / wanted.version, tuple(wanted.pythons.split()), wanted.workers)
+    output, pythons = ROOT / "dist" / wanted.version, tuple(wanted.pythons.split())
+    release = Release(wanted.version, output, pythons, wanted.workers, wanted.advisories)
     wrong = list(refusals(wanted.version))
     if wrong:
         print("\n".join(wrong), file=sys.stderr)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from release.artefacts import Artefacts
-from release.cut import Refused, Release, refusals, steps, tag, try_pythons
+from release.cut import Refused, Release, refusals, run_audit, steps, tag, try_pythons
 from release.tree import ROOT, git, supported, version
+from release.versions import all_locked
+from tests.packaging.index import DATA
 
 V = version()
 
@@ -130,6 +132,21 @@ def test_a_python_that_was_left_out_is_named(tmp_path: Path, monkeypatch: pytest
     said = try_pythons(Release(V, tmp_path, ("3.11",), made=made)).splitlines()
     assert said == ["Python 3.11: well", *(f"NOT TRIED: Python {each}" for each in supported() if each != "3.11")]
     assert try_pythons(Release(V, tmp_path, made=made)) == "Python 3.11: well"
+
+
+def test_an_advisory_on_disk_stops_a_release(tmp_path: Path) -> None:
+    """Published advisories of older versions let the locked ones pass; one that holds for numpy refuses the release."""
+    many = len(all_locked())
+    said = run_audit(Release(V, tmp_path, advisories=DATA))
+    assert said.startswith(f"{many} of {many} packages asked about (4 advisories, ")
+
+    held = {
+        "package": {"name": "numpy", "ecosystem": "PyPI"},
+        "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}],
+    }
+    (tmp_path / "MADE-1.json").write_text(json.dumps({"id": "MADE-1", "affected": [held]}))
+    with pytest.raises(Refused, match=r"numpy .*: MADE-1; fixed in no release told"):
+        run_audit(Release(V, tmp_path, advisories=tmp_path))
 
 
 @pytest.mark.slow
