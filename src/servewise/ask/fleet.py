@@ -10,7 +10,6 @@ from typing import Unpack
 from servewise.answer import Answer
 from servewise.ask.deploying import Options
 from servewise.ask.execution import Execution, execution_of
-from servewise.ask.experiment import replicates_of
 from servewise.ask.fleet_behaviour import Apart, Mixed, apart_of, behaviour_of, mixed_of
 from servewise.ask.fleet_caveats import fleet_caveats
 from servewise.ask.fleet_conditions import fleet_conditions
@@ -27,6 +26,7 @@ from servewise.ask.offered import Offered, offered_to
 from servewise.ask.rows import slo_rows
 from servewise.ask.serving import PolicyOptions, WorkloadLike
 from servewise.ask.speculating import DEFAULT_DRAFT_TOKENS, SpeculationOptions
+from servewise.ask.sweep import Sweep, replicates_of
 from servewise.caveats import unique
 from servewise.errors import InputError
 from servewise.executing.executor import Executor
@@ -169,17 +169,14 @@ def _answer(asked: Asked) -> Answer:
     note_caveats(kept_folders(experiment, rows), caveats)
     slo = {"slo": None if asked.slo is None else slo_rows(asked.slo)}
     result = fleet_rows(asked.layouts, offered.rates, rows, asked.pools) | slo
-    return Answer("fleet", experiment.conditions, result, caveats)
+    return Answer("fleet", experiment.sweep.conditions, result, caveats)
 
 
 def _experiment(asked: Asked, requests: int) -> FleetExperiment:
     offered, execution, layouts, how = asked.offered, asked.execution, asked.layouts, asked.how
     draws = any(name in DRAWING for each in layouts for name in (each.router, how.decode_router))
     seeds = execution.seeds_of(drawn=offered.seeded or draws)
-    return FleetExperiment(
-        layouts=layouts,
-        kinds=by_clock(asked.pools),
-        how=how,
+    sweep = Sweep(
         replicates=replicates_of(len(seeds), bracketed=all(len(each.kinds) > 1 for each in asked.pools)),
         workload=offered.load,
         seed=execution.seed,
@@ -191,3 +188,4 @@ def _experiment(asked: Asked, requests: int) -> FleetExperiment:
         origin=execution.origin,
         several=len(layouts) * len(offered.rates) > 1,
     )
+    return FleetExperiment(layouts=layouts, kinds=by_clock(asked.pools), how=how, sweep=sweep)

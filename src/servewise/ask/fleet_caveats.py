@@ -22,12 +22,12 @@ def fleet_caveats(
     rows: Mapping[tuple[int, float], FleetRow],
 ) -> tuple[Caveat, ...]:
     """Those of the clocks and drafts of all ``pools``, the load's, the fleet's own, the rows'."""
-    load, layouts, how, kind = experiment.workload, experiment.layouts, experiment.how, pools[0].kinds[0]
+    load, layouts, how, kind = experiment.sweep.workload, experiment.layouts, experiment.how, pools[0].kinds[0]
     return (
         tuple(found for each in pools for found in each.caveats)
         + caveats_of(load)
         + refused_caveats(door.refused, door.came, door.longest)
-        + outgrown_caveats(load, experiment.seed)
+        + outgrown_caveats(load, experiment.sweep.seed)
         + _of_pools(layouts, how)
         + _of_lockstep(how)
         + _of_prefixes(layouts, load, kind)

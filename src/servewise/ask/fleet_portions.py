@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from servewise.ask.experiment import leaves_files
 from servewise.ask.fleet_layout import Layout, router_named
-from servewise.ask.fleet_run import FleetExperiment, Outcome, Task, drawn, kept_run, outcome, replicate
+from servewise.ask.fleet_run import FleetExperiment, Outcome, drawn, kept_run, outcome, replicate
 from servewise.ask.fleet_shares import Shares, used
 from servewise.ask.long_runs import LongRun
 from servewise.ask.serving import Door
+from servewise.ask.sweep import Task
 from servewise.ask.telling import Teller
 from servewise.batching.policies import Static
 from servewise.batching.speculative.tally import Tally
@@ -59,7 +59,7 @@ def outcomes(
     with Scratch() as scratch:
         parts = {which: _parts(experiment, layout, executor) for which, layout in enumerate(experiment.layouts)}
         jobs = [job for task in tasks for job in _jobs(task, parts[task[0]], scratch)]
-        here = leaves_files(experiment.run_dir)
+        here = experiment.sweep.leaves_files
         results = workers.each(_done, jobs, here=lambda job: job.parts == 1 and here(job.task))
         return [_outcome(experiment, task, [next(results) for _ in range(parts[task[0]])]) for task in tasks]
 
@@ -82,7 +82,7 @@ def _tie(experiment: FleetExperiment, layout: Layout) -> str:
         return "prefill and decode servers hand requests on"
     if how.outages or how.autoscale or how.lockstep:
         return "failures, autoscaling and lockstep tie the replicas together"
-    if heeds_state(router_named(layout.router, how.settings, kinds[0], experiment.seed)):
+    if heeds_state(router_named(layout.router, how.settings, kinds[0], experiment.sweep.seed)):
         return "its router looks at what the replicas do"
     if any(isinstance(each.policy, Static) for each in kinds):
         return "static batches wait until no replica has anything to do"
@@ -101,12 +101,13 @@ def _done(experiment: FleetExperiment, job: Job) -> Outcome | Portion:
 
 def _portion(experiment: FleetExperiment, job: Job, folder: Folder) -> Portion:
     which, rate, clock, offset = job.task
-    layout, seed = experiment.layouts[which], experiment.seed + offset
+    layout, sweep = experiment.layouts[which], experiment.sweep
+    seed = sweep.seed + offset
     kinds, tally = drawn(experiment.kinds[clock], seed)
-    assert not isinstance(experiment.workload, ClosedLoop), "a closed loop is never long"
-    door = Door(experiment.workload.at_rate(rate).requests(seed), experiment.longest)
+    assert not isinstance(sweep.workload, ClosedLoop), "a closed loop is never long"
+    door = Door(sweep.workload.at_rate(rate).requests(seed), sweep.longest)
     router = router_named(layout.router, experiment.how.settings, kinds[0], seed)
-    tell = Teller(experiment.telling, "-".join(map(str, (*job.task, job.part))))
+    tell = Teller(sweep.telling, "-".join(map(str, (*job.task, job.part))))
     records = PortionRecords(folder)
     try:
         simulate_portion(door, kinds, router, range(len(kinds))[job.part :: job.parts], records, progress=tell)
@@ -133,7 +134,7 @@ def _merged(experiment: FleetExperiment, task: Task, portions: Sequence[Portion]
     tallies = [each.tally for each in portions if each.tally is not None]
     slots = tuple(each.policy.slots for each in kinds)
     shares = Shares()
-    with kept_run(experiment, task) as kept, LongRun(max(slots), experiment.slo, kept, [shares]) as long:
+    with kept_run(experiment, task) as kept, LongRun(max(slots), experiment.sweep.slo, kept, [shares]) as long:
         merge(records, long.into)
         summary, balance = long.figures()
         end_s = long.last_end_s

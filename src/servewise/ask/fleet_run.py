@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from math import inf
-from pathlib import Path
 from typing import NamedTuple
 
-from servewise.ask.experiment import NOMINAL, Replicate
 from servewise.ask.fleet_layout import Behaviour, Layout, run_layout
 from servewise.ask.fleet_shares import Share, Shares, shares_of, used
-from servewise.ask.long_runs import LongRun, is_long
+from servewise.ask.long_runs import LongRun
 from servewise.ask.run import KeptRun
-from servewise.ask.serving import Load, source_of
+from servewise.ask.sweep import Sweep, Task
 from servewise.ask.telling import Teller
 from servewise.batching.speculative.tally import Tally
-from servewise.conditions import Conditions
 from servewise.metrics.saturation import Balance, trend
-from servewise.metrics.slo import Slo
 from servewise.metrics.summary import RunSummary, summarise
-from servewise.records.origin import Origin
 from servewise.simulate.disaggregated.transfers import Moved
 from servewise.simulate.fleet.fleet import FleetRun
 from servewise.simulate.fleet.kind import ReplicaKind
@@ -31,7 +26,6 @@ from servewise.simulate.settled import since
 from servewise.workload.sessions import SessionArrivals
 
 COMMAND = "servewise fleet"
-Task = tuple[int, float, int, int]  # which layout, the rate, the replicate
 MOST_HEADS = 400  # changes of the number of replicas that an answer keeps
 
 
@@ -58,32 +52,17 @@ class FleetExperiment:
     layouts: tuple[Layout, ...]
     kinds: tuple[tuple[ReplicaKind, ...], ...]
     how: Behaviour
-    replicates: tuple[Replicate, ...]
-    workload: Load
-    seed: int
-    longest: int | None
-    requests: int
-    slo: Slo | None
-    conditions: Conditions
-    run_dir: Path | None
-    several: bool
-    origin: Origin = field(default_factory=Origin)
-    telling: Path | None = None  # where long runs tell how far they are
-
-    @property
-    def is_long(self) -> bool:
-        """Whether its runs leave memory as they go, those of prefill and decode apart excepted."""
-        return is_long(self.workload, self.requests)
+    sweep: Sweep
 
 
 def replicate(experiment: FleetExperiment, task: Task) -> Outcome:
     """The run of ``task``."""
-    if experiment.is_long and experiment.layouts[task[0]].split is None:
+    if experiment.sweep.is_long and experiment.layouts[task[0]].split is None:
         return _long(experiment, task)
     which, rate, clock, offset = task
-    layout, seed = experiment.layouts[which], experiment.seed + offset
+    layout, seed = experiment.layouts[which], experiment.sweep.seed + offset
     kinds, tally = drawn(experiment.kinds[clock], seed)
-    source, door = source_of(experiment.workload, rate, seed, experiment.longest)
+    source, door = experiment.sweep.source(rate, offset)
     settle_s = source.settle_s if isinstance(source, SessionArrivals) else 0.0
     with kept_run(experiment, task) as kept:
         fleet, moved = run_layout(layout, kinds, source, experiment.how.later(settle_s), seed)
@@ -91,19 +70,19 @@ def replicate(experiment: FleetExperiment, task: Task) -> Outcome:
         if kept is not None:
             kept.finish(settled)
     shares = shares_of(settled.requests, settled.steps, fleet, settle_s)
-    summary = used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.slo), shares)
+    summary = used(summarise(settled.requests, settled.steps, slots=settled.slots, slo=experiment.sweep.slo), shares)
     return outcome(summary, trend(settled.requests), shares, fleet, door.refused, moved, tally)
 
 
 def _long(experiment: FleetExperiment, task: Task) -> Outcome:
     """The same of a run too long for memory."""
     which, rate, clock, offset = task
-    layout, seed = experiment.layouts[which], experiment.seed + offset
+    layout, seed = experiment.layouts[which], experiment.sweep.seed + offset
     kinds, tally = drawn(experiment.kinds[clock], seed)
-    source, door = source_of(experiment.workload, rate, seed, experiment.longest)
-    tell = Teller(experiment.telling, "-".join(map(str, task)))
+    source, door = experiment.sweep.source(rate, offset)
+    tell = Teller(experiment.sweep.telling, "-".join(map(str, task)))
     shares, slots = Shares(), max(each.policy.slots for each in kinds)
-    with kept_run(experiment, task) as kept, LongRun(slots, experiment.slo, kept, [shares]) as long:
+    with kept_run(experiment, task) as kept, LongRun(slots, experiment.sweep.slo, kept, [shares]) as long:
         fleet, moved = run_layout(layout, kinds, source, experiment.how, seed, into=long.into, progress=tell)
         summary, balance = long.figures()
     found = shares.shares(fleet)
@@ -151,24 +130,12 @@ def _thinned(heads: Sequence[Head]) -> tuple[Head, ...]:
     return tuple(kept)
 
 
-def folder_of(experiment: FleetExperiment, layout: Layout, rate: float) -> Path:
-    """Where a row's run is kept: the run directory itself, or a folder in it for each of several rows."""
-    assert experiment.run_dir is not None
-    name = f"{layout.router}-{layout.title.replace(' ', '-')}-{rate:g}"
-    return experiment.run_dir / name if experiment.several else experiment.run_dir
+def name_of(layout: Layout) -> str:
+    """What the folders of its runs are called."""
+    return f"{layout.router}-{layout.title.replace(' ', '-')}"
 
 
 def kept_run(experiment: FleetExperiment, task: Task) -> KeptRun | AbstractContextManager[None]:
     """The first replicate of a row is kept."""
-    which, rate, *replicate = task
-    if experiment.run_dir is None or replicate != [NOMINAL, 0]:
-        return nullcontext()
-    layout = experiment.layouts[which]
-    return KeptRun(
-        folder_of(experiment, layout, rate),
-        experiment.conditions,
-        policy=f"{layout.router}, {layout.title}",
-        rate_per_s=rate,
-        seed=experiment.seed,
-        origin=experiment.origin,
-    )
+    layout = experiment.layouts[task[0]]
+    return experiment.sweep.kept(task, name_of(layout), f"{layout.router}, {layout.title}")

@@ -6,12 +6,9 @@ The figures are those of the same run in memory, to the last bit. Which way a ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Protocol, cast
 
 from servewise.ask.run import KeptRun
 from servewise.ask.serving import Load, is_closed
-from servewise.executing.executor import Executor
 from servewise.metrics.saturation import Balance
 from servewise.metrics.slo import Slo
 from servewise.metrics.streamed.digest import Digest
@@ -20,32 +17,13 @@ from servewise.records.columns import RequestColumns, StepColumns
 from servewise.scratch import Scratch
 from servewise.simulate.recorder import Sink
 from servewise.workload.conversations import Conversations
-from servewise.workload.traces.trace import Trace
 
 LONG = 250_000  # requests; in memory they are some 70 MB of records
-
-
-class HasWorkload(Protocol):
-    """An experiment, a dataclass."""
-
-    @property
-    def workload(self) -> Load:
-        """What it runs."""
-        ...
 
 
 def is_long(workload: Load, requests: int) -> bool:
     """Whether a run of so many ``requests`` leaves memory as it goes: of arrivals that do not wait for answers."""
     return requests >= LONG and not is_closed(workload) and not isinstance(workload, Conversations)
-
-
-def kept_by(experiment: HasWorkload, executor: Executor) -> object:
-    """What results of ``experiment`` are kept by: a trace on disk is known by its numbers, not by where they are."""
-    trace = experiment.workload
-    if executor.keep is None or not isinstance(trace, Trace) or trace.recorded.distinct_blocks is not None:
-        return experiment
-    known = replace(trace, recorded=cast("Any", trace.recorded.digests()))
-    return replace(cast("Any", experiment), workload=known)
 
 
 class All:

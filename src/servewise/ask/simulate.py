@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from servewise.answer import Answer
 from servewise.ask.deploying import Options, deploy
 from servewise.ask.execution import Execution, execution_of
-from servewise.ask.experiment import COMMAND, Experiment, Progress, Row, kept_folders, replicates_of, run
+from servewise.ask.experiment import COMMAND, Experiment, Progress, Row, kept_folders, run
 from servewise.ask.machine import Machine, machine_of
 from servewise.ask.moment import Moment, moment_of, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
@@ -28,6 +28,7 @@ from servewise.ask.simulate_caveats import simulate_caveats
 from servewise.ask.simulate_conditions import simulate_conditions
 from servewise.ask.simulate_rows import knee_rows, simulated_rows
 from servewise.ask.speculating import DEFAULT_DRAFT_TOKENS, SpeculationOptions
+from servewise.ask.sweep import Sweep, replicates_of
 from servewise.batching.policies import Policy
 from servewise.caveats import unique
 from servewise.executing.executor import Executor
@@ -149,14 +150,14 @@ def _answer(asked: Asked) -> Answer:
     shown = {} if asked.moment is None else {"moment": _moment(asked, servers[0], asked.moment)}
     caveats = unique(simulate_caveats(machine, offered, door, experiment, knees, (row[0] for row in rows.values())))
     note_caveats(kept_folders(experiment, rows), caveats)
-    return Answer("simulate", experiment.conditions, _result(asked, rows, knees) | _pool(servers[0]) | shown, caveats)
+    result = _result(asked, rows, knees) | _pool(servers[0]) | shown
+    return Answer("simulate", experiment.sweep.conditions, result, caveats)
 
 
 def _experiment(asked: Asked, clocks: tuple[tuple[Server, ...], ...], requests: int) -> Experiment:
     offered, execution = asked.offered, asked.execution
     seeds = execution.seeds_of(drawn=offered.seeded)
-    return Experiment(
-        clocks=clocks,
+    sweep = Sweep(
         replicates=replicates_of(len(seeds), bracketed=len(clocks[0]) > 1),
         workload=offered.load,
         seed=execution.seed,
@@ -168,6 +169,7 @@ def _experiment(asked: Asked, clocks: tuple[tuple[Server, ...], ...], requests: 
         origin=execution.origin,
         several=len(asked.policies) * len(offered.rates) > 1,
     )
+    return Experiment(clocks=clocks, sweep=sweep)
 
 
 def _result(asked: Asked, rows: Mapping[tuple[int, float], Row], knees: Sequence[Knee]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def simulate_caveats(
         + staged_caveats(machine.deployment)
         + _traced(offered, drawn=len(experiment.clocks[0]) > 1)
         + refused_caveats(door.refused, door.came, door.longest)
-        + outgrown_caveats(offered.load, experiment.seed)
+        + outgrown_caveats(offered.load, experiment.sweep.seed)
         + _unstable(policies, offered.rates, knees)
         + _beyond(machine.clock, max(summaries, key=_under_way))
     )
