@@ -35,7 +35,8 @@ from servewise.steptime.coefficients import (
     GemmCoefficients,
     SmallKernels,
 )
-from servewise.steptime.lookup import MEDIAN, NEAREST_ENGINE, all_reduce, links_alike, median_entry
+from servewise.steptime.lent_messages import MEDIAN, all_reduce, links_alike
+from servewise.steptime.lookup import NEAREST_ENGINE, median_entry
 from servewise.steptime.shipped import SCHEMA, Entry, Shipped, Spread, from_json
 
 OUTPUT = Path(__file__).parents[2] / "src" / "servewise" / "steptime" / "coefficients.json"

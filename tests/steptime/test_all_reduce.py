@@ -10,7 +10,7 @@ from tests.steptime.known import LLAMA_31_8B, LLAMA_31_70B, deployed
 from servewise.deployment.deployment import Deployment
 from servewise.hardware.catalogue import load_accelerator
 from servewise.steptime.api import estimator_for
-from servewise.steptime.coefficients import Coefficients
+from servewise.steptime.coefficients import AllReduce, Coefficients, Knot
 from servewise.steptime.lookup import coefficients_for
 from servewise.steptime.messages import Messages
 from servewise.steptime.shape import decode_shape
@@ -108,3 +108,53 @@ def test_the_ideal_engine_sends_nothing() -> None:
 
     assert halved == pytest.approx(2.0, rel=1e-6)
     assert estimator_for(two, "ideal").step(shape).communication_s == 0.0
+
+
+# NCCL on the bus (2 (n - 1) / n x bytes / time) of PCIe 5 cards that reach each other directly: RTX PRO 6000, eight,
+# 37.6 to 41.7 GB/s tuned and 22.2 untuned on two sockets (https://github.com/voipmonitor/rtx6kpro at 070506ff,
+# hardware/pcie-bandwidth.md); RTX 5090, four at 35 and eight at 28 (https://github.com/NVIDIA/nccl/issues/1639).
+ON_THE_BUS = [("rtx-pro-6000", 8, 22.2e9, 41.7e9), ("rtx-5090", 4, 28e9, 41.7e9), ("rtx-5090", 8, 28e9, 41.7e9)]
+
+
+@pytest.mark.parametrize("engine", ["sglang", "trtllm"])
+@pytest.mark.parametrize(("accelerator", "ranks", "low", "high"), ON_THE_BUS)
+def test_more_ranks_over_pcie_reach_what_others_timed(
+    accelerator: str, ranks: int, low: float, high: float, engine: str
+) -> None:
+    """What an L40S machine lends of two ranks is a ring's of more, not that machine's 2 to 5 GB/s."""
+    size = 2.0**28
+    bus = 2 * (ranks - 1) / ranks * size / of(accelerator, engine).all_reduce_s(ranks, size)
+
+    assert low <= bus <= high
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(1024, 24.1e-6), (65_536, 24.1e-6), (262_144, 28.0e-6)])
+def test_small_messages_over_pcie(size: int, seconds: float) -> None:
+    """NCCL over eight RTX PRO 6000 took 24 to 28 us for up to 256 KB (the same page): within a factor of two."""
+    for engine in ("sglang", "trtllm"):
+        assert seconds / 2 < of("rtx-pro-6000", engine).all_reduce_s(8, size) < 2 * seconds
+
+
+def test_a_ring_by_hand() -> None:
+    """8 MB in 1 ms beyond 10 us between two: four send 1.5 times the bytes each, eight 1.75, beyond their latency."""
+    pair = AllReduce((Knot(1e3, 10e-6), Knot(8e6, 1.01e-3)))
+
+    assert pair.ring(4, 30e-6).seconds(8e6) == pytest.approx(30e-6 + 1.5e-3)
+    assert pair.ring(8, 50e-6).seconds(8e6) == pytest.approx(50e-6 + 1.75e-3)
+    assert pair.ring(8, 50e-6).seconds(1e3) == pytest.approx(50e-6)
+
+
+def test_a_machine_that_was_measured_keeps_its_own_times() -> None:
+    """The L40S machine's 3 GB/s over four are its own; switched links lend all their degrees as measured."""
+    size = 2.0**28
+    assert size / of("l40s").all_reduce_s(4, size) < 4e9
+    lent, lender = of("b200", "trtllm"), of("h200", "trtllm")
+    for ranks in (4, 8):
+        assert size / lent.all_reduce_s(ranks, size) > size / lender.all_reduce_s(ranks, size)
+
+
+def test_cards_timed_through_the_host_stay_so_with_more_ranks() -> None:
+    """Two RTX PRO 6000 under vLLM were timed at 16 GB/s through the host's memory; four and eight share that bus."""
+    known, size = of("rtx-pro-6000-server"), 2.0**28
+    for ranks in (2, 4, 8):
+        assert 2 * (ranks - 1) / ranks * size / known.all_reduce_s(ranks, size) == pytest.approx(16e9, rel=0.02)

@@ -120,6 +120,11 @@ class AllReduce:
         latency = self.knots[0].seconds
         return AllReduce(tuple(Knot(size, latency + (each - latency) / ratio) for size, each in self.knots))
 
+    def ring(self, ranks: int, latency_s: float) -> AllReduce:
+        """This one of two ranks as a ring of ``ranks``: its own latency, and 2 (n - 1) / n of the bytes over a link."""
+        times, latency = 2.0 * (ranks - 1) / ranks, self.knots[0].seconds
+        return AllReduce(tuple(Knot(size, latency_s + (each - latency) * times) for size, each in self.knots))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledDecode:

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Deployment
 from servewise.hardware.accelerator import FALLBACK, Accelerator
-from servewise.hardware.catalogue import catalogue
 from servewise.modelspec.spec import AttentionKind, ModelSpec
-from servewise.steptime.coefficients import AllReduce, AttentionCoefficients, Coefficients, Knot
+from servewise.steptime.coefficients import AttentionCoefficients, Coefficients
 from servewise.steptime.flash_attention import tiled_decode
+from servewise.steptime.lent_messages import MEDIAN, all_reduce, with_own
 from servewise.steptime.matmul_rates import borrowed_share
 from servewise.steptime.shipped import Entry, Shipped, Spread, shipped
 from servewise.steptime.work import compute_formats
@@ -23,7 +23,6 @@ BORROWED = "borrowed-coefficients"
 OUTSIDE = "outside-calibrated-range"
 CURE = "measure the server and calibrate on it, or give its measured steps with --estimator FILE"
 NEAREST_ENGINE = "vllm"  # for engines without measurements
-MEDIAN = "median"
 STAGED = "messages-through-host"
 LOGIT_BYTES = 2.0  # engines gather the logits in 16 bits
 
@@ -72,7 +71,7 @@ def coefficients_for(deployment: Deployment, table: Shipped | None = None) -> Fo
             kernels.attention, flop_efficiency=_own(kernels.attention.flop_efficiency, accelerator, kernels)
         ),
         small=replace(table.small, layer_s=table.small.layer_s + products.layer_gap_s),
-        all_reduce={**all_reduce(table, source, engine, accelerator), **curves},
+        all_reduce=with_own(all_reduce(table, source, engine, accelerator), curves),
         step_overhead_s=table.step_overhead_s.get(engine, 0.0),
         valid_range=table.valid_range,
         tiled=tiled_decode(accelerator.name, base_engine(deployment.engine)),
@@ -176,42 +175,6 @@ def _median(values: Sequence[Numbers]) -> Numbers:
     kind: Any = type(values[0])
     made: Numbers = kind(**{f.name: median(getattr(each, f.name) for each in values) for f in fields(kind)})
     return made
-
-
-def all_reduce(table: Shipped, source: str, engine: str, accelerator: Accelerator) -> Mapping[int, AllReduce]:
-    """The message times of ``source`` on the accelerator's own link.
-
-    Where the links differ more than fourfold, those of the measured accelerator with the nearest link.
-    """
-    known = {name: link for name in table.accelerators if (link := _link_bytes_per_s(name))}
-    own = accelerator.link.bandwidth.value if accelerator.link else None
-    if source == accelerator.name or own is None:
-        if source == MEDIAN:
-            return _median_curves([curves for (_, of), curves in table.all_reduce.items() if of == engine])
-        return table.all_reduce[source, engine]
-    if source not in known or not links_alike(own, known[source]):
-        source = min(known, key=lambda name: abs(math.log(own / known[name])))
-    ratio = own / known[source]
-    return {ranks: each.with_bandwidth(ratio) for ranks, each in table.all_reduce[source, engine].items()}
-
-
-def links_alike(one: float, other: float) -> bool:
-    """Whether two link bandwidths are of one class (NVLink generations are, PCIe is another)."""
-    return max(one, other) <= 4.0 * min(one, other)
-
-
-def _link_bytes_per_s(name: str) -> float | None:
-    link = catalogue()[name].link if name in catalogue() else None
-    return link.bandwidth.value if link else None
-
-
-def _median_curves(known: Sequence[Mapping[int, AllReduce]]) -> Mapping[int, AllReduce]:
-    found = {}
-    for ranks in sorted({each for curves in known for each in curves}):
-        curves = [each[ranks] for each in known if ranks in each]
-        sizes = [knot.bytes for knot in curves[0].knots]
-        found[ranks] = AllReduce(tuple(Knot(s, median(each.seconds(s) for each in curves)) for s in sizes))
-    return found
 
 
 def _beyond_llama(model: ModelSpec) -> Caveat | None:
