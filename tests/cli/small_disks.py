@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,9 +105,30 @@ def broken(space: Namespace) -> None:
 def mended(space: Namespace, folder: Path) -> None:
     """Unmounted, checked and mounted again: what was on the disk is there, what was only in memory is not."""
     space.must("umount", str(space.place))
-    checked = subprocess.run(["e2fsck", "-fy", str(folder / "image")], capture_output=True, text=True, check=False)
+    mount_again(space, folder / "image")
+
+
+def mount_again(space: Namespace, image: Path) -> None:
+    """The file system in ``image`` after a cut, in the place of the one that was there."""
+    checked = subprocess.run(["e2fsck", "-fy", str(image)], capture_output=True, text=True, check=False)
     assert checked.returncode in (0, 1), checked.stdout  # 1: errors corrected, the journal replayed among them
-    space.must("mount", "-o", "loop", str(folder / "image"), str(space.place))
+    space.must("mount", "-o", "loop", str(image), str(space.place))
+
+
+def photographed(running: subprocess.Popen[str], image: Path, copy: Path) -> None:
+    """What has come to the disk by now, of a program that is held meanwhile: what a power cut would leave of it."""
+    running.send_signal(signal.SIGSTOP)
+    while any(each.read_text().rpartition(")")[2].split()[0] not in "TZ" for each in _threads(running.pid)):
+        time.sleep(0.001)  # a flush that it was in comes to its end
+    found, before = image.read_bytes(), b""
+    while found != before:  # nor does the kernel write by itself meanwhile
+        found, before = image.read_bytes(), found
+    copy.write_bytes(found)
+    running.send_signal(signal.SIGCONT)
+
+
+def _threads(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
 @functools.cache
