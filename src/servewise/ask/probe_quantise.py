@@ -37,12 +37,22 @@ _PLAIN = re.compile(r"(b?f|fp|float|bfloat)(16|32|64)", re.IGNORECASE)
 
 
 class Texts(NamedTuple):
-    """What is read: the text to judge by, the one to calibrate on, and where each is from."""
+    """What is read: the text to judge by, the one to calibrate on, where each is from, and a file of tasks."""
 
     evaluation: str
     calibration: str
     evaluation_name: str
     calibration_name: str
+    task: str | Path | None
+
+    @property
+    def digests(self) -> dict[str, str | None]:
+        """Each by its content."""
+        return {
+            "text": _digest(self.evaluation),
+            "calibration_text": _digest(self.calibration),
+            "task": None if self.task is None else _digest(read_text(self.task)),
+        }
 
 
 def probe_quantise(
@@ -78,13 +88,11 @@ def probe_quantise(
     computed = _dtype(dtype)
     machine, checkpoint = this_machine(device, threads), load_checkpoint(model)
     settings = _settings(targets, bits, groups, grids, methods, keys, checkpoint.config)
-    texts = _texts(evaluation, calibration)
-    material = _material(checkpoint, texts, task, _length(length, checkpoint), whole(sequences, "sequences", least=2))
+    texts = _texts(evaluation, calibration, task)
+    material = _material(checkpoint, texts, _length(length, checkpoint), whole(sequences, "sequences", least=2))
     about = {
         "model": f"{checkpoint.config.name} ({checkpoint.stored})",
-        "text": _digest(texts.evaluation),
-        "calibration_text": _digest(texts.calibration),
-        "task": _digest(read_text(task)) if task is not None else None,
+        **texts.digests,
         "embeddings": embeddings,
         "dtype": dtype,
         "sequences": len(material.passages),
@@ -95,22 +103,22 @@ def probe_quantise(
     decoder = load_decoder(checkpoint, dtype=computed, device=device)
     measure(Bench(decoder, material, tables=embeddings, seed=seed), settings, log, progress)
     rows = [log.rows[setting.name] for setting in settings]
-    best = cheapest(rows, threshold)
-    return Answer(
-        command="probe-quantise",
-        conditions=_conditions(about, texts, machine),
-        result={
-            "reference": log.rows[REFERENCE],
-            "reference_perplexity": log.rows[REFERENCE]["perplexity"],
-            "threshold_kl": threshold,
-            "evaluated_tokens": len(material.passages) * length,
-            "embeddings": embeddings,
-            "cheapest": best,
-            "study": study_rows(rows),
-            "rows": rows,
-        },
-        caveats=tuple(_caveats(checkpoint.stored, rows, best, threshold, len(material.passages))),
-    )
+    result = _result(about, log.rows[REFERENCE], rows, threshold)
+    caveats = tuple(_caveats(checkpoint.stored, rows, result["cheapest"], threshold, len(material.passages)))
+    return Answer("probe-quantise", _conditions(about, texts, machine), result, caveats)
+
+
+def _result(about: Mapping[str, Any], reference: Row, rows: Sequence[Row], threshold: float) -> dict[str, Any]:
+    return {
+        "reference": reference,
+        "reference_perplexity": reference["perplexity"],
+        "threshold_kl": threshold,
+        "evaluated_tokens": about["sequences"] * about["length_tokens"],
+        "embeddings": about["embeddings"],
+        "cheapest": cheapest(rows, threshold),
+        "study": study_rows(rows),
+        "rows": rows,
+    }
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -145,14 +153,14 @@ def _group(value: str | int) -> int | None:
     return whole(int(value), "groups", least=8)
 
 
-def _texts(evaluation: str | Path | None, calibration: str | Path | None) -> Texts:
+def _texts(evaluation: str | Path | None, calibration: str | Path | None, task: str | Path | None) -> Texts:
     judged = built_in("evaluation") if evaluation is None else read_text(evaluation)
     other = built_in("calibration") if calibration is None else read_text(calibration)
-    return Texts(judged, other, str(evaluation or BUILT_IN), str(calibration or BUILT_IN))
+    return Texts(judged, other, str(evaluation or BUILT_IN), str(calibration or BUILT_IN), task)
 
 
-def _material(checkpoint: Checkpoint, texts: Texts, task: str | Path | None, length: int, most: int) -> Material:
-    tokenizer = checkpoint.tokenizer()
+def _material(checkpoint: Checkpoint, texts: Texts, length: int, most: int) -> Material:
+    tokenizer, task = checkpoint.tokenizer(), texts.task
     return Material(
         passages=passages(texts.evaluation, tokenizer, length=length, most=most, where=texts.evaluation_name),
         calibration=passages(texts.calibration, tokenizer, length=length, most=10**9, where=texts.calibration_name),

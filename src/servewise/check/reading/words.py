@@ -47,6 +47,8 @@ def words_from(text: str, start: int, lines: Lines, *, until: str = "") -> tuple
 
 
 class _Reader:
+    """One pass over a command: words so far, and the letters of the one that ``_began``, None: none has begun."""
+
     def __init__(self, text: str, lines: Lines, until: str) -> None:
         self._text = text
         self._lines = lines
@@ -56,6 +58,7 @@ class _Reader:
         self._began: int | None = None
 
     def read(self, at: int, end: int) -> tuple[Word, ...]:
+        """The words from ``at`` to the command's end, at ``end`` at the latest."""
         text = self._text
         while at < end:
             each = text[at]

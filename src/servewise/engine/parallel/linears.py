@@ -49,6 +49,7 @@ def split_linears(config: DecoderConfig, share: Share, group: Group, inner: Line
     """The maker of a rank's products: it takes whole weights and keeps ``share`` of each, made by ``inner``."""
 
     def maker(name: str, weight_OI: Tensor, bias_O: Tensor | None) -> Linear:
+        """The rank's part of the product ``name``: rows of what is stacked or looked up, else columns, to be summed."""
         kind = name.rpartition(".")[2]
         if kind in ("qkv_proj", "gate_up_proj"):
             rows = qkv_rows(config, share) if kind == "qkv_proj" else gate_up_rows(config, share)

@@ -101,6 +101,7 @@ class Survey:
                 yield self._adaptive_part(batch, repeat)
 
     def _acceptance_part(self, start: int, slots: int) -> Part:
+        """Whether drafts stand, judged at every token of the replies to ``slots`` prompts from ``start`` on."""
         max_k = self._scope.max_k
 
         def measure(_: Findings) -> Any:
@@ -113,7 +114,10 @@ class Survey:
         return Part(("acceptance", start), measure, keep)
 
     def _costs_part(self, batch: int, repeat: int) -> Part:
+        """What the passes of a round cost at ``batch``."""
+
         def measure(findings: Findings) -> Any:
+            """Rounds timed with every sequence half way through its reply, at chances as the replies had."""
             rng = np.random.default_rng([self._scope.seed, 1, batch, repeat])
             requests = [self._half_way(each) for each in self._requests(list(islice(cycle(self._prompts), batch)))]
             capacity = self._capacity(requests, batch)
@@ -134,6 +138,8 @@ class Survey:
         return Part(("costs", batch, repeat), measure, keep)
 
     def _speed_part(self, batch: int, k: int, repeat: int) -> Part:
+        """Tokens a second at ``batch`` with ``k`` tokens drafted."""
+
         def measure(_: Findings) -> Any:
             requests = self._speed_requests(batch)
             return measure_speed(self._decoder(FixedLength(k), requests, batch, draft=k > 0), requests, batch)
@@ -144,6 +150,8 @@ class Survey:
         return Part(("speed", batch, k, repeat), measure, keep)
 
     def _adaptive_part(self, batch: int, repeat: int) -> Part:
+        """The same with a length chosen as it goes, by the costs that were found."""
+
         def measure(findings: Findings) -> Any:
             costs = MeasuredCosts((batch_costs(batch, findings.rounds[batch], self._scope.max_k),))
             requests = self._speed_requests(batch)
