@@ -39,7 +39,12 @@ class Artefacts:
 
     def digests(self) -> Mapping[str, str]:
         """SHA-256 by file name."""
-        return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (self.sdist, self.wheel)}
+        return {each.name: sha256_of(each) for each in (self.sdist, self.wheel)}
+
+
+def sha256_of(path: Path) -> str:
+    """A file's SHA-256, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def export(folder: Path, commit: str = "HEAD", root: Path = ROOT, *paths: str) -> Path:

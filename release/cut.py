@@ -23,7 +23,7 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from release import audit, licences, sbom
-from release.artefacts import Artefacts, proven
+from release.artefacts import Artefacts, proven, sha256_of
 from release.from_wheel import asked, each_python
 from release.lock import drift
 from release.tree import ROOT, git, supported, version
@@ -52,6 +52,11 @@ class Release:
     def tag(self) -> str:
         """The tag's name."""
         return f"v{self.version}"
+
+    @property
+    def bill(self) -> Path:
+        """The bill of materials' file."""
+        return self.output / f"servewise-{self.version}.cdx.json"
 
     @property
     def artefacts(self) -> Artefacts:
@@ -128,7 +133,7 @@ def check_licences(_: Release) -> str:
 
 def write_bill(release: Release) -> str:
     """The bill of materials of this very wheel."""
-    (release.output / f"servewise-{release.version}.cdx.json").write_text(sbom.text(release.artefacts.wheel))
+    release.bill.write_text(sbom.text(release.artefacts.wheel))
     return "bill of materials written (CycloneDX 1.6)"
 
 
@@ -142,8 +147,9 @@ def run_audit(release: Release) -> str:
 
 
 def write_checksums(release: Release) -> str:
-    """SHA256SUMS, as `sha256sum --check` reads it."""
-    lines = [f"{digest}  {name}\n" for name, digest in sorted(release.artefacts.digests().items())]
+    """SHA256SUMS of all that is given out, as `sha256sum --check` reads it."""
+    digests = {**release.artefacts.digests(), release.bill.name: sha256_of(release.bill)}
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
     (release.output / "SHA256SUMS").write_text("".join(lines))
     return "checksums written"
 

@@ -162,6 +162,8 @@ def test_a_release_in_one_command(clone: Path) -> None:
     assert f"would be tagged v{V}; nothing is published" in done.stdout
     assert "SKIPPED: audit" in done.stdout
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=dist, check=True)
+    summed = {line.split("  ")[1] for line in (dist / "SHA256SUMS").read_text().splitlines()}
+    assert summed == {each.name for each in dist.iterdir()} - {"SHA256SUMS"}
     bill = json.loads((dist / f"servewise-{V}.cdx.json").read_text())
     assert bill["metadata"]["component"]["hashes"][0]["content"] == digest
     assert git("tag", "--list", root=clone) == ""
