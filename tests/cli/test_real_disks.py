@@ -284,7 +284,7 @@ def test_a_simulation_on_a_full_disk_is_made_again_by_its_command(tmp_path: Path
     with small_disk(tmp_path, 64) as space:
         run, load = space.place / "run", workload(tmp_path)
         Path(load).write_text(Path(load).read_text().replace("requests = 60", "requests = 4000"))
-        command = (*SERVEWISE, *ASKED, "--workload", load, "--rate", "1", "--run-dir", str(run))
+        command = (*SERVEWISE, *ASKED, "--workload", load, "--rate", "1", "--run-dir", str(run), "--processes", "2")
         ended = space.run(*command)
         marked = reported(seen(space, run))
         space.must("mount", "-o", "remount,size=8m", str(space.place))
@@ -293,6 +293,8 @@ def test_a_simulation_on_a_full_disk_is_made_again_by_its_command(tmp_path: Path
         assert ended.returncode == 2
         assert ended.stderr.count("\n") == 1
         assert "No space left on device); make room there" in ended.stderr
+        assert "Latency by policy and rate" in ended.stdout
+        assert "could not be written" in " ".join(ended.stdout.split())
         assert "partial-run" in codes(marked)
         assert marked["result"]["rows"] == []
         assert again.returncode == 0, again.stderr
@@ -301,24 +303,32 @@ def test_a_simulation_on_a_full_disk_is_made_again_by_its_command(tmp_path: Path
         assert strays(space.seen) == []
 
 
-def test_a_long_simulation_on_a_full_disk_leaves_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that leave memory as they are made: the part that grew goes, the folder opens and says what it is."""
+@pytest.mark.parametrize("command", ["simulate", "fleet"])
+def test_a_long_simulation_on_a_full_disk_leaves_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, command: str
+) -> None:
+    """Rows that leave memory as they are made: the figures are those of a run that is not kept, the part that grew
+    goes, the folder opens and says what it is."""
     monkeypatch.setattr("servewise.ask.long_runs.LONG", 1_000)
     with small_disk(tmp_path, 64) as space:
         load = workload(tmp_path)
         Path(load).write_text(Path(load).read_text().replace("requests = 60", "requests = 4000"))
-        asked = (*ASKED, "--workload", load, "--rate", "1", "--run-dir", str(space.seen / "run"))
-        ended = invoke(*asked)
+        asked = (command, *ASKED[1:], "--workload", load, "--rate", "1,2", "--json")
+        plain, keep = invoke(*asked), ("--run-dir", str(space.seen / "run"))
+        ended = invoke(*asked, *keep)
         marked = reported(space.seen / "run")
         left = strays(space.seen)
         space.must("mount", "-o", "remount,size=8m", str(space.place))
-        again = invoke(*asked)
+        again = invoke(*asked, *keep)
 
-        assert (ended.exit_code, ended.stderr.count("\n"), left) == (2, 1, [])
-        assert "No space left on device" in ended.stderr
+        assert (ended.exit_code, left) == (2, [])
+        assert caplog.text.count("No space left on device") == 2
+        assert codes(json.loads(ended.stdout)) - codes(json.loads(plain.stdout)) == {"not-kept"}
+        assert json.loads(ended.stdout)["result"] == json.loads(plain.stdout)["result"]
         assert "partial-run" in codes(marked)
         assert again.exit_code == 0, again.stderr
-        assert len(read_run(space.seen / "run").requests) == 4000
+        assert again.stdout == plain.stdout
+        assert whole_runs(space.seen / "run") == [4000, 4000]
 
 
 def test_a_sweep_whose_results_find_no_room_gives_them_all_the_same(

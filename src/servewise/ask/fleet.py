@@ -24,6 +24,7 @@ from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.numbers import whole
 from servewise.ask.offered import Offered, offered_to
 from servewise.ask.rows import slo_rows
+from servewise.ask.run import noted
 from servewise.ask.serving import PolicyOptions, WorkloadLike
 from servewise.ask.speculating import DEFAULT_DRAFT_TOKENS, SpeculationOptions
 from servewise.ask.sweep import Sweep, replicates_of
@@ -32,7 +33,6 @@ from servewise.errors import InputError
 from servewise.executing.executor import Executor
 from servewise.hardware.accelerator import Accelerator
 from servewise.metrics.slo import Slo, parse_slo
-from servewise.records.noted import note_caveats
 from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.outage import Outage
 from servewise.steptime.link import LinkTime
@@ -166,7 +166,7 @@ def _answer(asked: Asked) -> Answer:
     experiment = _experiment(asked, door.came)
     rows = run(experiment, offered.rates, execution.executor, execution.progress)
     caveats = unique(fleet_caveats(asked.pools, experiment, door, rows))
-    note_caveats(kept_folders(experiment, rows), caveats)
+    caveats = noted(kept_folders(experiment, rows), caveats)
     slo = {"slo": None if asked.slo is None else slo_rows(asked.slo)}
     result = fleet_rows(asked.layouts, offered.rates, rows, asked.pools) | slo
     return Answer("fleet", experiment.sweep.conditions, result, caveats)

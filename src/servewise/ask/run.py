@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,20 +15,30 @@ from servewise.ask.measured import measured_answer
 from servewise.ask.origin import made_by
 from servewise.ask.rows import simulated_row
 from servewise.ask.runs import Condition, conditions_in, holds_runs, unfinished
-from servewise.caveats import unique
+from servewise.caveats import Caveat, unique
 from servewise.conditions import Conditions
+from servewise.errors import InputError
+from servewise.executing.notes import note
 from servewise.records.begun import Begun, read_begun
-from servewise.records.columns import RequestColumns
-from servewise.records.open_run import OpenRun, refuse_kept
+from servewise.records.columns import RequestColumns, StepColumns
+from servewise.records.noted import note_caveats
+from servewise.records.open_run import OpenRun, is_left, refuse_kept
 from servewise.records.origin import Origin
 from servewise.records.run_directory import RunRecord
 from servewise.records.streaming import GrowingRun
 from servewise.simulate.run import Run
 from servewise.version import __version__
 
+NOT_KEPT = "not-kept"
+AGAIN = "make room there and run the command again: the seed gives the same requests"
+
 
 class KeptRun:
-    """A simulated run's directory: there, and marked partial, from before the run; whole once it was finished."""
+    """A simulated run's directory: there, and marked partial, from before the run; whole once it was finished.
+
+    Where the disk takes no more it stays marked, and a line says why: the figures of a long run are not lost with its
+    records.
+    """
 
     def __init__(
         self, directory: Path, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, origin: Origin
@@ -45,21 +55,49 @@ class KeptRun:
         )
         self._directory = directory
         self._rows: GrowingRun | None = None
+        self._is_full = False
         self._open = OpenRun.announce(directory, self._record)
 
     def finish(self, run: Run) -> None:
         """Keep ``run``."""
-        self._open.finish(replace(self._record, requests=run.requests, steps=run.steps, slots=run.slots))
+        whole = replace(self._record, requests=run.requests, steps=run.steps, slots=run.slots)
+        self._as_far_as_it_goes(lambda: self._open.finish(whole))
 
-    def growing(self) -> GrowingRun:
+    def growing(self) -> KeptRun:
         """Where the records of a run too long for memory go; ``finish_grown`` follows."""
         self._rows = GrowingRun(self._directory)
-        return self._rows
+        return self
+
+    def requests(self, requests: RequestColumns) -> None:
+        """The next requests that ended."""
+        rows = self._growing
+        self._as_far_as_it_goes(lambda: rows.requests(requests))
+
+    def steps(self, steps: StepColumns) -> None:
+        """The next steps."""
+        rows = self._growing
+        self._as_far_as_it_goes(lambda: rows.steps(steps))
 
     def finish_grown(self, slots: int) -> None:
         """All records are there."""
+        rows, whole = self._growing, replace(self._record, slots=slots)
+        self._as_far_as_it_goes(lambda: self._open.finish_grown(whole, rows.finish()))
+
+    @property
+    def _growing(self) -> GrowingRun:
         assert self._rows is not None, "nothing grows here"
-        self._open.finish_grown(replace(self._record, slots=slots), self._rows.finish())
+        return self._rows
+
+    def _as_far_as_it_goes(self, write: Callable[[], object]) -> None:
+        if self._is_full:
+            return
+        try:
+            write()
+        except InputError as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            self._is_full = True
+            note(str(error))
 
     def __enter__(self) -> KeptRun:
         return self
@@ -90,9 +128,28 @@ def planned(
     claim = begun.place(folder)
     try:
         yield
-        begun.remove(folder)
+        if not any(map(is_left, runs)):
+            begun.remove(folder)
+    except InputError as error:  # the runs are there, and nothing of them hangs on it
+        if not isinstance(error.__cause__, OSError):
+            raise
+        note(str(error))
     finally:
         claim.release()
+
+
+def noted(runs: Sequence[Path], caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:
+    """``caveats`` of an answer, which its ``runs`` hold too from now on; before them, what the disk did not take."""
+    left = [each for each in runs if is_left(each)]
+    try:
+        note_caveats(runs, caveats)
+    except InputError as error:
+        if not left:
+            return (Caveat(NOT_KEPT, f"its caveats are not in its runs: {error}", AGAIN), *caveats)
+    if not left:
+        return caveats
+    message = f"the records of {len(left)} of {len(runs)} runs could not be written ({left[0]}): their figures are here"
+    return (Caveat(NOT_KEPT, message, AGAIN), *caveats)
 
 
 def run_answer(place: str | Path) -> Answer:

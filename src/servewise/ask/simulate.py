@@ -16,6 +16,7 @@ from servewise.ask.moment import Moment, moment_of, write_moment
 from servewise.ask.names import AcceleratorLike, ModelLike
 from servewise.ask.offered import Offered, offered_to
 from servewise.ask.rows import slo_rows
+from servewise.ask.run import noted
 from servewise.ask.serving import (
     WINDOW_S,
     PolicyOptions,
@@ -35,7 +36,6 @@ from servewise.executing.executor import Executor
 from servewise.metrics.slo import Slo, parse_slo
 from servewise.plan.saturation import Knee
 from servewise.plan.server import Server
-from servewise.records.noted import note_caveats
 from servewise.simulate.unit_step import UnitStep
 
 DEFAULT_SEEDS = 5
@@ -149,7 +149,7 @@ def _answer(asked: Asked) -> Answer:
     rows, knees = run(experiment, offered.rates, execution.executor, execution.progress)
     shown = {} if asked.moment is None else {"moment": _moment(asked, servers[0], asked.moment)}
     caveats = unique(simulate_caveats(machine, offered, door, experiment, knees, (row[0] for row in rows.values())))
-    note_caveats(kept_folders(experiment, rows), caveats)
+    caveats = noted(kept_folders(experiment, rows), caveats)
     result = _result(asked, rows, knees) | _pool(servers[0]) | shown
     return Answer("simulate", experiment.sweep.conditions, result, caveats)
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.commandline import typed_line
+from servewise.cli.failure import WRONG_INPUT
 from servewise.cli.names import POLICY, WORKLOAD
 from servewise.cli.options import deployment_options, estimator_option, executor_options, speculation_options
 from servewise.cli.progress import progress_bar
@@ -71,9 +72,10 @@ def command(
     router_set: tuple[str, ...],
     disaggregate: str | None,
     **options: Any,
-) -> None:
+) -> int:
     """How do several replicas of MODEL behind a router serve the load, and what if some fail or prefill is apart?"""
     from servewise.ask.fleet import fleet
+    from servewise.ask.run import NOT_KEPT
     from servewise.ask.settings import pairs_of
 
     with progress_bar("simulating") as progress:
@@ -89,3 +91,4 @@ def command(
             **options,
         )
     show(answer)
+    return WRONG_INPUT if any(each.code == NOT_KEPT for each in answer.caveats) else 0

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from servewise.cli.commandline import typed_line
+from servewise.cli.failure import WRONG_INPUT
 from servewise.cli.names import POLICIES, WORKLOAD
 from servewise.cli.options import (
     deployment_options,
@@ -54,8 +55,9 @@ from servewise.cli.showing import Show, answering
 @answering
 def command(
     show: Show, *, model: str, accelerator: str | None, policy: str, settings: tuple[str, ...], **options: Any
-) -> None:
+) -> int:
     """How long do requests to MODEL wait and run under a policy, and at which rate does it saturate?"""
+    from servewise.ask.run import NOT_KEPT
     from servewise.ask.settings import pairs_of
     from servewise.ask.simulate import simulate
 
@@ -71,3 +73,4 @@ def command(
             **options,
         )
     show(answer)
+    return WRONG_INPUT if any(each.code == NOT_KEPT for each in answer.caveats) else 0

@@ -114,10 +114,10 @@ class OpenRun:
 
 
 def is_left(directory: Path) -> bool:
-    """Whether ``directory`` holds an announced run and nothing of it."""
+    """Whether ``directory`` holds an announced run and nothing that is of use: row files of one that never ended."""
     try:
-        files = [name for name in os.listdir(directory) if not is_part(name)]
-        return files == [HEADER] and _announced(json.loads((directory / HEADER).read_bytes()))
+        files = {name for name in os.listdir(directory) if not is_part(name)}
+        return files <= {HEADER, REQUESTS, STEPS} and _announced(json.loads((directory / HEADER).read_bytes()))
     except (OSError, ValueError, RecursionError):
         return False
 
