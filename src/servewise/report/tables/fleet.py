@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from servewise.report.reading import Row, mapping, rows, text
 from servewise.report.table import Cell, Column, Table, build
+from servewise.report.tables.drafts import drafts_table
 from servewise.report.tables.latency import latency_columns, standing, throughput_columns
 from servewise.report.tables.phases import phases_table
 from servewise.report.wording import UNKNOWN, count, dollars, figure, percent, seconds, size, times
@@ -15,13 +16,14 @@ _CHANGES = (("ttft_p95", "TTFT p95"), ("tpot_p95", "TPOT p95"), ("e2e_p95", "E2E
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The rows, splits over mixed, the transfers, where time went, the cost, and the replicas."""
+    """The rows, splits over mixed, transfers, where time went, what speculation gave, the cost, and the replicas."""
     named = dict(result) | {"rows": [dict(row) | {"policy": name(row)} for row in rows(result, "rows")]}
     return (
         _latencies(result),
         _against(result),
         _transfers(result),
         *phases_table(named),
+        *drafts_table(named),
         _cost(result),
         _each(result),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from servewise.report.reading import Row, rows, text
 from servewise.report.table import Column, Table, build
+from servewise.report.tables.drafts import drafts_table
 from servewise.report.tables.latency import latency_columns, policy, standing, throughput_columns
 from servewise.report.tables.phases import phases_table
 from servewise.report.wording import UNKNOWN, figure, percent, rate
@@ -12,8 +13,8 @@ _UNSTABLE = "* unstable: its latencies grow with the length of the run."
 
 
 def tables(result: Row) -> tuple[Table, ...]:
-    """The runs, where their time went (where it is known), and the knees."""
-    return (_runs(result), *phases_table(result), _knees(result))
+    """The runs, where their time went and what speculation gave (where it is known), and the knees."""
+    return (_runs(result), *phases_table(result), *drafts_table(result), _knees(result))
 
 
 def _runs(result: Row) -> Table:
