@@ -123,3 +123,15 @@ def test_a_header_that_names_another_journal_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=f"partial must be '{PARTIAL}'"):
         read_run(tmp_path)
+
+
+def test_row_files_of_a_run_that_never_ended_stand_in_nobodys_way(tmp_path: Path) -> None:
+    """Killed, or full, between its Parquet files and its header: the folder is taken over, and holds the new rows."""
+    run = OpenRun.announce(tmp_path / "run", BLANK)
+    for name in ("requests.parquet", "steps.parquet"):
+        (tmp_path / "run" / name).write_bytes(b"of before")
+    run.close()
+    OpenRun.announce(tmp_path / "run", BLANK).finish(made.simulated_run())
+
+    assert_equal(read_run(tmp_path / "run").requests, made.requests())
+    assert codes(tmp_path / "run") == []

@@ -144,6 +144,7 @@ def noted(runs: Sequence[Path], caveats: tuple[Caveat, ...]) -> tuple[Caveat, ..
     try:
         note_caveats(runs, caveats)
     except InputError as error:
+        note(str(error))
         if not left:
             return (Caveat(NOT_KEPT, f"its caveats are not in its runs: {error}", AGAIN), *caveats)
     if not left:
