@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 QUIET := --quiet --disable-pip-version-check
 LOCKED := -r locks/ci.txt -r locks/model.txt
 
-.PHONY: help docs demo test format lint types imports browser tests bench mutation clean lock lock-check licences audit wheel wheel-test minimums release
+.PHONY: help docs demo test format lint types imports browser tests bench fuzz mutation clean lock lock-check licences audit wheel wheel-test minimums release
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
@@ -61,6 +61,10 @@ docs: $(VENV)/test
 # make bench    every benchmark, tables on the terminal, JSON in benchmarks/results
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
+
+# make fuzz     every property and state machine with TIMES (10) as many examples, in the rooms ROOMS (all; some hours)
+fuzz: $(VENV)/test
+	$(BIN)/pytest -n auto -p tests.more_examples --times $(or $(TIMES),10) $(or $(ROOMS),tests)
 
 # make mutation would the tests notice? 100 mutants each of batching and metrics
 mutation: $(VENV)/test
