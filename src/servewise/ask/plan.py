@@ -71,9 +71,11 @@ def plan(
     and ``memory_utilization``. Each is one replica; its highest rate is that of the workload, scaled in time, at which
     the SLO still holds (TTFT counts from the arrival, queue included). ``rate`` [requests/s]: rank by the cost of as
     many replicas as carry it, on ``max_accelerators`` at most; None: by the cost of an output token at the highest
-    rate.
+    rate. ``policy`` may be an engine's own scheduler (vllm, sglang, trtllm, llamacpp): it is weighed on that engine,
+    with the engine's defaults but for ``slots`` and ``max_batched_tokens``.
 
-    The ``top`` of them are ranked, None: all. Candidates that cannot be among them by physical bounds are not
+    The ``top`` of them are ranked, None: all; ``not_ranked`` names the others, with the best that each could be and who
+    of the ranked beats it. Candidates that cannot be among them by physical bounds are not
     simulated; ``pruning`` counts them by reason. ``prune`` False simulates all, for the same answer. ``progress``
     hears of candidates done and all, ``tell`` of how many are pruned, simulated and left. ``prices``: a TOML file or
     dollars per accelerator-hour by name, over the shipped quotes. That nothing keeps the SLO is an answer:

@@ -82,7 +82,7 @@ class Asked:
             model=space.model.name,
             parallelism=f"{', '.join(map(str, space.counts))} accelerators a replica",
             experts=str(space.expert_load) if True in space.expert and kinds != {"ideal"} else None,
-            engine=", ".join(space.engines),
+            engine=", ".join(dict.fromkeys(each.deployment.engine for each in self.question.candidates)),
             estimator=", ".join(sorted(kinds)),
             policy=", ".join(space.policies),
             workload=offer.load.title,

@@ -10,7 +10,6 @@ from servewise.ask.deploying import engine_named
 from servewise.ask.expert_loads import ExpertLoadLike, check_ep, copies_of, expert_load_named
 from servewise.ask.names import AcceleratorLike, PrecisionLike, accelerator_named, precision_named
 from servewise.ask.numbers import positive, share, whole, wholes
-from servewise.ask.presets import PRESETS
 from servewise.ask.serving import POLICIES
 from servewise.caveats import Caveat
 from servewise.deployment.deployment import Limits
@@ -18,6 +17,7 @@ from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
 from servewise.plan.candidates import Listed, Space
+from servewise.plan.presets import PRESETS
 
 T = TypeVar("T")
 CURE = "other slots or tokens a step, other counts or copies of experts"
@@ -49,6 +49,13 @@ class Varied:
         """All of it for ``model``; InputError names the argument that makes no sense."""
         spread = _several(self.ep)
         check_ep(model, spread, expert_load=self.expert_load, redundant_experts=self.redundant_experts)
+        policies, chunked, caches = (
+            tuple(map(_policy, _several(self.policy))),
+            _several(self.chunked),
+            _several(self.prefix_cache),
+        )
+        if any(each in PRESETS for each in policies):
+            _belongs(policies, chunked=chunked != (True,), prefix_cache=caches != (False,))
         return Space(
             model=model,
             accelerators=tuple(accelerator_named(each) for each in _several(self.accelerators)),
@@ -60,12 +67,12 @@ class Varied:
             weights=_each(self.weights, lambda each: precision_named(each, "weights")),
             kv=_each(self.kv, lambda each: precision_named(each, "kv")),
             engines=tuple(engine_named(each) for each in _several(self.engine)),
-            policies=tuple(_policy(each) for each in _several(self.policy)),
+            policies=policies,
             slots=_each(self.slots, lambda each: whole(each, "slots")),
             batched_tokens=_each(self.max_batched_tokens, lambda each: whole(each, "max_batched_tokens")),
             memory_utilization=_each(self.memory_utilization, lambda each: share(each, "memory_utilization")),
-            chunked_prefill=_several(self.chunked),
-            prefix_cache=_several(self.prefix_cache),
+            chunked_prefill=chunked,
+            prefix_cache=caches,
             limits=Limits(max_context_tokens=self._context()),
             window_s=positive(self.window, "window"),
         )
@@ -95,9 +102,17 @@ def _each(values: Any, check: Callable[[Any], T]) -> tuple[T | None, ...]:
 
 
 def _policy(name: str) -> str:
-    if name in PRESETS:
-        what = f"a plan weighs the plain policies, not {name}'s own scheduler"
-        raise InputError(what, where="policy", hint=f"one of {', '.join(POLICIES)}; then simulate --policy {name}")
-    if name not in POLICIES:
-        raise UnknownName("policy", str(name), POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
+    known = (*POLICIES, *PRESETS)
+    if name not in known:
+        raise UnknownName("policy", str(name), known, where="policy", hint=f"one of {', '.join(known)}")
     return name
+
+
+def _belongs(policies: Iterable[str], **of_continuous: bool) -> None:
+    """Refuse what would be ignored: what continuous batching alone is asked for, where it is not weighed."""
+    if "continuous" in policies:
+        return
+    for name, asked in of_continuous.items():
+        if asked:
+            what = "is of the policy continuous; the others are as they are"
+            raise InputError(what, where=name, hint="leave it out, or add --policy continuous")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from servewise.plan.candidates import Candidate, describe
+from servewise.plan.presets import cuts_prompts, tokens_of
 
 
 def deployment_of(candidate: Candidate) -> dict[str, Any]:
@@ -20,8 +21,8 @@ def deployment_of(candidate: Candidate) -> dict[str, Any]:
         "engine": it.engine,
         "policy": describe(candidate.policy),
         "slots": candidate.policy.slots,
-        "max_batched_tokens": it.limits.max_batched_tokens,
-        "chunked_prefill": getattr(candidate.policy, "chunked_prefill", False),
+        "max_batched_tokens": tokens_of(candidate.policy),
+        "chunked_prefill": cuts_prompts(candidate.policy),
         "prefix_cache": getattr(candidate.policy, "prefix_cache", False),
         "memory_utilization": it.limits.memory_utilization,
     }

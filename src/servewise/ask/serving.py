@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 
 from servewise.ask.numbers import positive, whole
-from servewise.ask.presets import PRESETS, preset_named
+from servewise.ask.presets import preset_named
 from servewise.ask.settings import check_settings, for_kind
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.caveats import Caveat
@@ -15,6 +15,7 @@ from servewise.deployment.capacity import DoesNotFit, KvCapacity, kv_capacity
 from servewise.deployment.deployment import Deployment
 from servewise.deployment.engine import engine_profile
 from servewise.errors import InputError, UnknownName
+from servewise.plan.presets import PRESETS
 from servewise.simulate.arrivals import Arrivals, ClosedArrivals, OpenArrivals
 from servewise.units import format_bytes
 from servewise.workload.conversations import Conversations

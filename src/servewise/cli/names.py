@@ -48,8 +48,8 @@ def _workloads() -> Iterable[str]:
 
 
 def _policies() -> Iterable[str]:
-    from servewise.ask.presets import PRESETS
     from servewise.ask.serving import POLICIES
+    from servewise.plan.presets import PRESETS
 
     return (*POLICIES, *PRESETS)
 

@@ -63,7 +63,14 @@ TOP = Top()
 @click.option("--weights", type=Several(TEXT), metavar="P,...", help=f"{PRECISION_HELP}. Default: the model's.")
 @click.option("--kv", type=Several(TEXT), metavar="P,...", help="Precisions of the KV cache.")
 @click.option("--engine", type=Several(ENGINE), default="vllm", show_default=True, metavar="E,...")
-@click.option("--policy", type=Several(POLICY), default="continuous", show_default=True, metavar="P,...")
+@click.option(
+    "--policy",
+    type=Several(POLICY),
+    default="continuous",
+    show_default=True,
+    metavar="P,...",
+    help="static, dynamic, continuous, or engines' own schedulers: vllm, sglang, trtllm, llamacpp.",
+)
 @click.option("--slots", type=Several(WHOLE), metavar="N,...", help="Sequences at once; default: the engine's.")
 @click.option("--max-batched-tokens", type=Several(WHOLE), metavar="N,...", help="New tokens a step; or the engine's.")
 @click.option("--window", type=DURATION, default="50ms", show_default=True, help="How long dynamic batching waits.")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from servewise.batching.policies import Continuous, Policy
+from servewise.batching.policies import Dynamic, Policy, Sglang, Static
 from servewise.metrics.latency import Ints, floats, ints
+from servewise.plan.presets import cuts_prompts, tokens_of
 from servewise.plan.server import Server
 from servewise.records.selection import lanes_of
 from servewise.simulate.run import Run
@@ -45,7 +46,7 @@ def binding_of(server: Server, run: Run) -> Binding:
     running, waiting = ints(steps.running), ints(steps.waiting)
     busy = float(seconds.sum())
     queued = waiting > 0
-    full = (running >= run.slots / lanes_of(steps)) | (not isinstance(server.policy, Continuous))
+    full = (running >= run.slots / lanes_of(steps)) | isinstance(server.policy, Static | Dynamic)
     spent = ~full & _spent(server.policy, ints(steps.decode_sequences), ints(steps.prefill_tokens))
     pool = (server.blocks or 0) * server.block_tokens
     return Binding(
@@ -62,9 +63,10 @@ def binding_of(server: Server, run: Run) -> Binding:
 
 def _spent(policy: Policy, decodes: Ints, prefill: Ints) -> NDArray[np.bool_]:
     """Whether a step left no room for another prompt: its budget is used up, or it is full of whole prompts."""
-    if isinstance(policy, Continuous) and policy.chunked_prefill:
-        return decodes + prefill >= policy.max_batched_tokens
-    return prefill > 0
+    tokens = tokens_of(policy)
+    if tokens is None or not cuts_prompts(policy):
+        return prefill > 0
+    return (prefill if isinstance(policy, Sglang) else decodes + prefill) >= tokens
 
 
 def _resource(server: Server, run: Run) -> str:

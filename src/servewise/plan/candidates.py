@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import NamedTuple
 
 from servewise.batching.policies import Continuous, Dynamic, Policy, Static
 from servewise.deployment.deployment import Deployment, Limits, Parallelism
@@ -16,6 +17,7 @@ from servewise.deployment.validate import check_experts
 from servewise.errors import InputError, UnknownName
 from servewise.hardware.accelerator import Accelerator
 from servewise.modelspec.spec import ModelSpec
+from servewise.plan.presets import PRESETS, engine_of, preset_of, tokens_of
 from servewise.precision import Precision
 
 MOST_CANDIDATES = 10_000
@@ -119,23 +121,59 @@ def listed(space: Space) -> Listed:
     return Listed(candidates=tuple(found.values()), refused=refused)
 
 
+class _Made(NamedTuple):
+    """What a replica is made of; ``share`` of the memory."""
+
+    accelerator: Accelerator
+    split: Parallelism
+    weights: Precision | None
+    kv: Precision | None
+    engine: str
+    share: float | None
+
+
+class _Set(NamedTuple):
+    """How it is set; None: as the engine is by itself."""
+
+    slots: int | None
+    batched: int | None
+    chunked: bool
+    caches: bool
+
+
 def _all(space: Space) -> Iterator[Candidate | InputError]:
     formats = list(product(space.weights, space.kv, space.engines))
     settings = list(product(space.slots, space.batched_tokens, space.chunked_prefill, space.prefix_cache))
-    splits = list(_splits(space))
-    for accelerator, split, (weights, kv, engine), name, (slots, batched, chunked, caches), share in product(
-        space.accelerators, splits, formats, space.policies, settings, space.memory_utilization
+    for accelerator, split, (weights, kv, engine), name, each, share in product(
+        space.accelerators, list(_splits(space)), formats, space.policies, settings, space.memory_utilization
     ):
+        if not _runs(name, engine, space.engines):
+            continue
         try:
-            policy = _policy(space, accelerator, engine, name, slots, batched, chunked=chunked, caches=caches)
-            deployment = _deployment(space, accelerator, split, weights, kv, engine, policy, share)
-            check_experts(deployment)
+            found = _candidate(space, _Made(accelerator, split, weights, kv, engine, share), name, _Set(*each))
+            check_experts(found.deployment)
         except UnknownName:
             raise
         except InputError as error:
             yield error
             continue
-        yield Candidate(deployment=deployment, policy=policy)
+        yield found
+
+
+def _runs(name: str, engine: str, engines: Sequence[str]) -> bool:
+    """Whether a policy is weighed on that engine: an engine's own not on others, where its own is among ``engines``."""
+    if name not in PRESETS or engine_of(name, engine) == engine:
+        return True
+    return not any(engine_of(name, each) == each for each in engines)
+
+
+def _candidate(space: Space, made: _Made, name: str, settings: _Set) -> Candidate:
+    if name in PRESETS:
+        made = made._replace(engine=engine_of(name, made.engine))
+        deployment = _deployment(space, made, settings.slots, settings.batched)
+        return Candidate(deployment=deployment, policy=preset_of(name, deployment, {}))
+    policy = _policy(space, made, name, settings)
+    return Candidate(deployment=_deployment(space, made, policy.slots, tokens_of(policy)), policy=policy)
 
 
 def _splits(space: Space) -> Iterator[Parallelism]:
@@ -147,63 +185,43 @@ def _splits(space: Space) -> Iterator[Parallelism]:
             yield Parallelism(tensor=tensor, pipeline=pipeline, expert=expert and tensor > 1, redundant_experts=copies)
 
 
-def _deployment(
-    space: Space,
-    accelerator: Accelerator,
-    split: Parallelism,
-    weights: Precision | None,
-    kv: Precision | None,
-    engine: str,
-    policy: Policy,
-    share: float | None,
-) -> Deployment:
-    formats = engine_formats(space.model, accelerator, weights=weights, kv=kv)
-    batched = policy.max_batched_tokens if isinstance(policy, Continuous) else None
+def _deployment(space: Space, made: _Made, slots: int | None, batched: int | None) -> Deployment:
+    formats = engine_formats(space.model, made.accelerator, weights=made.weights, kv=made.kv)
+    share = space.limits.memory_utilization if made.share is None else made.share
     return Deployment(
         model=space.model,
-        accelerator=accelerator,
+        accelerator=made.accelerator,
         weights=formats.weights,
         kv=formats.kv,
         activations=formats.activations,
-        engine=engine,
-        parallelism=split,
+        engine=made.engine,
+        parallelism=made.split,
         expert_load=space.expert_load,
-        limits=replace(
-            space.limits,
-            memory_utilization=space.limits.memory_utilization if share is None else share,
-            max_batched_tokens=batched,
-            max_sequences=policy.slots,
-        ),
+        limits=replace(space.limits, memory_utilization=share, max_batched_tokens=batched, max_sequences=slots),
     )
 
 
-def _policy(
-    space: Space,
-    accelerator: Accelerator,
-    engine: str,
-    name: str,
-    slots: int | None,
-    batched: int | None,
-    *,
-    chunked: bool,
-    caches: bool,
-) -> Policy:
+def _policy(space: Space, made: _Made, name: str, settings: _Set) -> Policy:
     if name == "static":
-        return Static(slots or 8)
+        return Static(settings.slots or 8)
     if name == "dynamic":
-        return Dynamic(slots or 8, space.window_s)
-    usual = engine_profile(engine).batch_defaults(accelerator)
-    at_once = slots or usual.max_sequences
+        return Dynamic(settings.slots or 8, space.window_s)
+    usual = engine_profile(made.engine).batch_defaults(made.accelerator)
+    at_once = settings.slots or usual.max_sequences
     return Continuous(
         max_sequences=at_once,
-        max_batched_tokens=batched or max(usual.max_batched_tokens, at_once),
-        chunked_prefill=chunked,
-        prefix_cache=caches,
+        max_batched_tokens=settings.batched or max(usual.max_batched_tokens, at_once),
+        chunked_prefill=settings.chunked,
+        prefix_cache=settings.caches,
     )
 
 
 def describe(policy: Policy) -> str:
     """The policy shortly."""
+    if policy.name in PRESETS:
+        tokens = tokens_of(policy)
+        step = "whole prompts" if tokens is None else f"{tokens} tokens"
+        return f"{policy.name} scheduler {policy.slots} slots {step}"
     if not isinstance(policy, Continuous):
         return f"{policy.name} {policy.slots} slots"
     parts = [f"continuous {policy.max_sequences} slots {policy.max_batched_tokens} tokens"]

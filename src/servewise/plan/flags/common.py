@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, Dynamic, Static
 from servewise.plan.flags.wanted import Wanted
 
 TUNED = ("instruct", "chat", "-it", "thinking")
@@ -27,9 +27,9 @@ def notes_for(wanted: Wanted, engine: str) -> Iterator[str]:
         yield f"{wanted.model} is the catalogue's checkpoint: name the one that you serve; a chat needs a tuned one."
     if wanted.family != engine:
         yield f"The plan was made for {deployment.engine}: {engine} schedules and sizes its cache in its own way."
-    if not isinstance(policy, Continuous):
+    if isinstance(policy, Static | Dynamic):
         yield f"{engine} batches continuously: the plan's {policy.name} batching cannot be asked for, only its slots."
-    elif policy.reserve_output and engine != "trtllm":
+    elif isinstance(policy, Continuous) and policy.reserve_output and engine != "trtllm":
         yield "The plan reserves the KV of whole answers at admission, which cannot be asked for."
     if isinstance(policy, Continuous) and not policy.prefix_cache:
         yield "The plan counted no reuse of prefixes; the engine's prefix cache is left on, which only helps."

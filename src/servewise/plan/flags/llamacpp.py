@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from servewise.batching.policies import LlamaCpp
 from servewise.plan.flags.common import notes_for
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 
@@ -49,7 +50,9 @@ def _model(wanted: Wanted, notes: list[str]) -> Iterator[str]:
 def _limits(wanted: Wanted, notes: list[str]) -> Iterator[str]:
     """Slots of a context each; for a plan of a paged engine one cache that all slots share, as large as its pool."""
     slots, each = wanted.candidate.policy.slots, max(wanted.context_tokens, LEAST_SLOT_TOKENS)
-    pool = None if wanted.family == "llamacpp" else wanted.kv_tokens
+    policy = wanted.candidate.policy
+    shared = policy.kv_unified if isinstance(policy, LlamaCpp) else wanted.family != "llamacpp"
+    pool = wanted.kv_tokens if shared else None
     if slots > MOST_SLOTS:
         notes.append(f"llama.cpp runs at most {MOST_SLOTS} sequences at once, the plan {slots}.")
     at_once = min(slots, MOST_SLOTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, Sglang
 from servewise.plan.flags.common import notes_for, online_quantisation
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 
@@ -51,7 +51,8 @@ def _limits(wanted: Wanted, notes: list[str]) -> Iterator[str]:
     yield from ("--context-length", str(wanted.context_tokens), "--max-running-requests", str(policy.slots))
     if wanted.batched_tokens:
         yield from ("--chunked-prefill-size", str(wanted.batched_tokens))
-        notes.append("--chunked-prefill-size limits prompt tokens a step; decoding sequences come on top.")
+        if not isinstance(policy, Sglang):
+            notes.append("--chunked-prefill-size limits prompt tokens a step; decoding sequences come on top.")
     if isinstance(policy, Continuous) and policy.order == "priority":
         yield from ("--schedule-policy", "priority")
     if wanted.family == "sglang":

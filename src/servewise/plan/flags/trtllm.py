@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, Dynamic, Static, TrtLlm
 from servewise.plan.flags.common import notes_for, online_quantisation
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 from servewise.plan.flags.yaml_text import Value, yaml_text
+from servewise.plan.presets import cuts_prompts
 
 CONFIG, BALANCER = "trtllm.yaml", "moe_load_balancer.yaml"
 KV = {"fp8": "fp8", "nvfp4": "nvfp4"}
@@ -54,7 +55,9 @@ def _batch(wanted: Wanted) -> int:
     """Sequences of one of the micro-batches, of which there are as many as stages: max_batch_size is theirs, where the
     plan's slots are of the whole server (1.0: ``max_num_sequences = max_batch_size * mapping.pp_size``)."""
     policy, stages = wanted.candidate.policy, wanted.candidate.deployment.parallelism.pipeline
-    return ceil(policy.slots / stages) if isinstance(policy, Continuous) else policy.slots
+    if isinstance(policy, TrtLlm):
+        return policy.max_batch_size
+    return policy.slots if isinstance(policy, Static | Dynamic) else ceil(policy.slots / stages)
 
 
 def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
@@ -67,12 +70,14 @@ def _config(wanted: Wanted, notes: list[str]) -> dict[str, Value]:
         else:
             notes.append(f"TensorRT-LLM keeps no {deployment.kv} KV cache: it stays at {wanted.half}.")
     config: dict[str, Value] = {"kv_cache_config": cache}
-    if not isinstance(policy, Continuous) or policy.chunked_prefill:
+    if cuts_prompts(policy) or isinstance(policy, Static | Dynamic):
         config["enable_chunked_prefill"] = True
     config["cuda_graph_config"] = {"enable_padding": True, "max_batch_size": _batch(wanted)}
     if isinstance(policy, Continuous):
         kind = "GUARANTEED_NO_EVICT" if policy.reserve_output else "MAX_UTILIZATION"
         config["scheduler_config"] = {"capacity_scheduler_policy": kind}
+    elif isinstance(policy, TrtLlm):
+        config["scheduler_config"] = {"capacity_scheduler_policy": policy.capacity_scheduler_policy}
     if deployment.parallelism.redundant_experts is not None:
         config["moe_config"] = {"load_balancer": BALANCER}
     if deployment.parallelism.data > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from servewise.batching.policies import Continuous
+from servewise.batching.policies import Continuous, Vllm
 from servewise.plan.flags.common import notes_for, online_quantisation
 from servewise.plan.flags.wanted import EngineLaunch, Wanted
 
@@ -68,5 +68,8 @@ def _limits(wanted: Wanted, notes: list[str]) -> Iterator[str]:
             yield from ("--watermark", f"{policy.watermark:g}")
         if policy.swap_blocks:
             notes.append("vLLM recomputes what it preempts: the plan's swap to the host cannot be asked for.")
+    elif isinstance(policy, Vllm):
+        yield from ("--enable-chunked-prefill",) if policy.enable_chunked_prefill else ()
+        yield from ("--enable-prefix-caching",) if policy.enable_prefix_caching else ()
     if wanted.family == "vllm":
         yield from ("--gpu-memory-utilization", f"{wanted.utilization:g}")

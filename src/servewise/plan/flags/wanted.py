@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from servewise.batching.policies import Continuous
 from servewise.deployment.capacity import KvCapacity, kv_capacity
 from servewise.deployment.engine import engine_profile
 from servewise.deployment.reserves import memory_utilization
 from servewise.plan.candidates import Candidate
+from servewise.plan.presets import tokens_of
 
 CONTEXT_STEP = 256
 
@@ -38,8 +38,7 @@ class Wanted:
     @property
     def batched_tokens(self) -> int | None:
         """New tokens a step at most, None where the policy has no such limit."""
-        policy = self.candidate.policy
-        return policy.max_batched_tokens if isinstance(policy, Continuous) else None
+        return tokens_of(self.candidate.policy)
 
     @property
     def utilization(self) -> float:
