@@ -102,6 +102,11 @@ def test_a_full_disk_ends_a_measurement_that_goes_on_when_there_is_room(server: 
         assert len(kept.requests) == lines.count(b"\n") > 60
         assert lines.endswith(b"\n")
         assert strays(space.seen) == []
+        still = invoke("bench", "--resume", str(seen(space, run)))
+        assert (still.exit_code, still.stderr.count("\n")) == (2, 1), still.stderr
+        assert "No space left on device" in still.stderr
+        assert rows_of(seen(space, run)) == [as_line(kept.requests, row) for row in range(len(kept.requests))]
+        assert (seen(space, run) / "requests.partial.jsonl").read_bytes() == lines
         space.must("mount", "-o", "remount,size=8m", str(space.place))
         again = space.run(*SERVEWISE, "bench", "--resume", str(run), "--json")
         assert again.returncode == 0, again.stderr
