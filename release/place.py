@@ -15,6 +15,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from release.closure import OF_A_BUILD
+from release.lock import UNLOCKED
 from release.pins import pins
 from release.tree import ROOT, requirements
 
@@ -80,11 +81,18 @@ class Place:
         wheel = f"servewise[{','.join(extras)}] @ {self.wheel.as_uri()}"
         versions = _lowest(extras) if lowest else ["-c", str(self._locked())]
         if "engine" in extras:
-            plan = self.uv("install", "--dry-run", *versions, wheel, merged=True)
-            build = [each for each in re.findall(r"^ \+ (\S+)==", plan, re.M) if each.startswith(OF_A_BUILD)]
-            if build:
-                raise Failed(f"no build of torch for CPUs for this Python here: it would bring {', '.join(build)}")
+            self._install_torch(self._frozen() if lowest else self._locked())
         self.uv("install", "--quiet", *versions, wheel)
+
+    def _install_torch(self, constraints: Path) -> None:
+        """Bring torch before all else: of one version uv takes the build for CPUs, which it holds for a higher one."""
+        pinned = [str(each) for each in requirements(("engine",)) if each.name in UNLOCKED]
+        torch = ["-c", str(constraints), *pinned]
+        plan = self.uv("install", "--dry-run", *torch, merged=True)
+        build = [each for each in re.findall(r"^ \+ (\S+)==", plan, re.M) if each.startswith(OF_A_BUILD)]
+        if build:
+            raise Failed(f"no build of torch for CPUs for this Python here: it would bring {', '.join(build)}")
+        self.uv("install", "--quiet", *torch)
 
     def equip(self, lowest: bool) -> None:
         """Install the tests' tools beside what is there: locked as well, or such as go with the lowest versions."""

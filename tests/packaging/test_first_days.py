@@ -101,5 +101,6 @@ def test_an_engine_with_gpu_libraries_is_not_fetched(here: Place, monkeypatch: p
         here.install(("engine",), lowest=False)
 
     assert ["--dry-run" in each for each in asked] == [True]
+    assert "torch==2.13.0" in asked[0]
     here.install(("fit",), lowest=False)
     assert ["--dry-run" in each for each in asked] == [True, False]
