@@ -284,6 +284,7 @@ def read_only_after_one(space: Namespace, run: Path, running: subprocess.Popen[s
     raise AssertionError("no run came to its end")
 
 
+@pytest.mark.slow
 def test_a_simulation_on_a_full_disk_is_made_again_by_its_command(tmp_path: Path) -> None:
     """Its records come at the end and find no room: one line, the folder marked; the same command then makes it."""
     with small_disk(tmp_path, 64) as space:
@@ -308,6 +309,7 @@ def test_a_simulation_on_a_full_disk_is_made_again_by_its_command(tmp_path: Path
         assert strays(space.seen) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["simulate", "fleet"])
 def test_a_long_simulation_on_a_full_disk_leaves_no_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, command: str
@@ -358,6 +360,7 @@ def test_a_sweep_whose_results_find_no_room_gives_them_all_the_same(
         assert "7 of 7" not in said[1]
 
 
+@pytest.mark.slow
 def test_an_answers_file_stays_what_it_was(tmp_path: Path) -> None:
     """-o where nothing can be written, full or read-only: exit 2, one line, the old answer whole, nothing beside it."""
     with small_disk(tmp_path, 64) as space:
