@@ -194,6 +194,18 @@ def test_of_those_that_share_an_uncached_prefix_one_goes_first() -> None:
     assert prompts(step(batcher)[0]) == [(1, 16)]
 
 
+def test_an_answer_that_is_not_made_yet_is_no_shared_prefix() -> None:
+    """lpm: the second goes on from the first's 16 tokens and its answer to come, which nobody knows."""
+    pool = BlockPool(None, 16, 16)
+    batcher = replace(SYNC, chunked_prefill_size=128, schedule_policy="lpm").batcher(pool)
+    for serial, (prompt, output, hashes) in enumerate(
+        [(16, 48, (1, 2, 3, 4)), (64, 1, (1, 2, 3, 4)), (48, 1, (6, 7, 8))]
+    ):
+        batcher.add(Sequence(serial, prompt, output, hashes), 0.0)
+
+    assert prompts(step(batcher)[0]) == [(0, 16), (1, 64), (2, 48)]
+
+
 @pytest.mark.parametrize(
     "make",
     [

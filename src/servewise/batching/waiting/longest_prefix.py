@@ -42,12 +42,13 @@ class LongestPrefixQueue(ArrivalQueue):
         cached = self._pool.cached_prefix(sequence)
         if cached * size > SHARED_TOKENS:
             return False, -cached
+        known = sequence.block_hashes[: sequence.target_tokens // size]  # of an answer only what is made already
         alike = 0
-        for key in sequence.block_hashes:
+        for key in known:
             if key not in seen:
                 break
             alike += 1
         if alike * size >= SHARED_TOKENS:
             return True, 0
-        seen.update(sequence.block_hashes)
+        seen.update(known)
         return False, -cached
