@@ -16,6 +16,7 @@ from servewise.ask.simulate import simulate
 from servewise.ask.steptime import steptime
 from servewise.conditions import Conditions
 from servewise.errors import InputError
+from servewise.records.origin import Origin
 from servewise.steptime.calibration_file import load_calibration
 from servewise.steptime.server_coefficients import COEFFICIENTS
 from servewise.steptime.server_roofline import ServerRoofline
@@ -31,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for streams, count in ((1, 12), (16, 60)):
         run = closed_run(streams, count, streams, noise=0.02)
         place = folder / f"streams-{streams}"
-        with KeptRun(place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, command="test") as kept:
+        with KeptRun(place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, origin=Origin("test")) as kept:
             kept.finish(run)
     return folder
 
