@@ -91,7 +91,7 @@ audit: $(VENV)/test
 wheel: $(VENV)/test
 	$(BIN)/python -m release.artefacts
 
-# make wheel-test  the built wheel on each Python, the source out of reach: PYTHONS="3.11 3.14" EXTRAS="app fit"
+# make wheel-test  the built wheel on each Python, the source out of reach: PYTHONS="3.11" EXTRAS="app engine fit measure notebook ray"
 wheel-test: $(VENV)/test
 	$(BIN)/python -m release.from_wheel $(if $(PYTHONS),--pythons "$(PYTHONS)") $(if $(EXTRAS),--extras "$(EXTRAS)")
 
@@ -102,7 +102,7 @@ minimums: $(VENV)/test
 # make release VERSION=x.y.z  all proofs, dist/x.y.z and a tag; publishes nothing; DRY=1 tags nothing (RELEASING.md)
 release: $(VENV)/test
 	$(BIN)/python -m release.cut $(VERSION) $(if $(DRY),--dry-run) $(if $(SKIP),--skip "$(SKIP)") \
-		$(if $(PYTHONS),--pythons "$(PYTHONS)")
+		$(if $(PYTHONS),--pythons "$(PYTHONS)") $(if $(ADVISORIES),--advisories $(ADVISORIES))
 
 clean:
 	rm -rf $(VENV) docs/_build dist build .mypy_cache .ruff_cache .hypothesis

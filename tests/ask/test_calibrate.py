@@ -32,7 +32,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for streams, count in ((1, 12), (16, 60)):
         run = closed_run(streams, count, streams, noise=0.02)
         place = folder / f"streams-{streams}"
-        with KeptRun(place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, origin=Origin(command="test")) as kept:
+        with KeptRun(
+            place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, origin=Origin(command="test")
+        ) as kept:
             kept.finish(run)
     return folder
 
