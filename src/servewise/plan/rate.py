@@ -13,13 +13,15 @@ from servewise.plan.throughput import filled_per_s
 
 def most_per_s(server: Server, lengths: Lengths) -> float:
     """The highest rate of completions [requests/s] that ``server`` could keep up for requests of these lengths."""
-    return min(filled_per_s(server, lengths), held_per_s(server, lengths))
+    steps = filled_per_s(server, lengths)
+    return steps if stages_of(server) == 1 else min(steps, held_per_s(server, lengths))
 
 
 def held_per_s(server: Server, lengths: Lengths) -> float:
     """What Little's law leaves of that rate: the requests held at once over the time that each takes alone.
 
-    Of a pipeline this is often the lower of the two: steps that fill a stage need not fill them all.
+    Of a pipeline this is often the lower of the two: steps that fill a stage need not fill them all. With one stage the
+    steps say as much.
     """
     alone_s = float((least_latencies(server, lengths)["e2e"] - alone_of(server, lengths).outside_s).mean())
     return held_at_most(server) / alone_s if alone_s > 0 else inf
@@ -27,6 +29,10 @@ def held_per_s(server: Server, lengths: Lengths) -> float:
 
 def held_at_most(server: Server) -> int:
     """Requests of a server at once; where batches are formed and released whole, each stage may have one."""
-    deployment, slots = server.deployment, server.policy.slots
-    whole = isinstance(server.policy, Static | Dynamic)
-    return slots * deployment.parallelism.pipeline if whole and deployment is not None else slots
+    slots, whole = server.policy.slots, isinstance(server.policy, Static | Dynamic)
+    return slots * stages_of(server) if whole else slots
+
+
+def stages_of(server: Server) -> int:
+    """Pipeline stages."""
+    return 1 if server.deployment is None else server.deployment.parallelism.pipeline
