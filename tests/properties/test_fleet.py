@@ -16,6 +16,7 @@ from tests.properties.test_step_skipping import (
     estimators,
     policies,
     request_lists,
+    thinking,
 )
 
 from servewise.batching.policies import Policy
@@ -103,7 +104,7 @@ def test_a_fleet_of_one_is_a_single_server(
 
 
 @settings(max_examples=60, deadline=None)
-@given(request_lists(), continuous, estimators, st.integers(1, 6), st.floats(0, 0.2))
+@given(request_lists(), continuous, estimators, st.integers(1, 6), thinking)
 def test_a_fleet_of_one_in_a_closed_loop_is_a_single_server(
     requests: list[Request], policy: Policy, estimator: LinesEstimator, clients: int, think_s: float
 ) -> None:

@@ -52,6 +52,10 @@ estimators = st.builds(
 )
 
 
+# No think time ends with a step but for rounding: who is first then hangs on the order in which step times were summed.
+thinking = st.just(0.0) | st.floats(1e-3, 0.2).map(lambda seconds: seconds * (1 + 1e-5 * math.pi))
+
+
 @st.composite
 def request_lists(draw: st.DrawFn) -> list[Request]:
     """Bursty requests with shared prefixes of 32-token hash blocks."""
@@ -118,7 +122,7 @@ def test_jumps_equal_single_steps(
 
 
 @settings(max_examples=100, deadline=None)
-@given(request_lists(), continuous | presets, estimators, st.integers(1, 6), st.floats(0, 0.2))
+@given(request_lists(), continuous | presets, estimators, st.integers(1, 6), thinking)
 def test_closed_loop_jumps_equal_single_steps(
     requests: list[Request], policy: Policy, estimator: LinesEstimator, clients: int, think_s: float
 ) -> None:
