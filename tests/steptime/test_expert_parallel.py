@@ -37,14 +37,29 @@ def test_slices_of_every_expert_are_even() -> None:
     assert hot_rank(mixture(tensor=1), EXPERTS) is None
 
 
-def test_whole_experts_make_the_step_wait() -> None:
-    """With whole experts on the ranks a step takes longer than with slices, and says on what assumption."""
+def test_uneven_experts_make_the_step_wait() -> None:
+    """With an uneven load a step takes longer than with an even one, and says on what assumption."""
     sliced, whole = estimator_for(mixture(expert=False)), estimator_for(mixture())
+    even = estimator_for(replace(mixture(), expert_load=EVEN))
 
     for shape in (decode_shape(64, 500), prefill_shape(4, 2000)):
-        assert whole.seconds(shape) > sliced.seconds(shape)
+        assert whole.seconds(shape) > even.seconds(shape)
     assert "expert-imbalance" in {each.code for each in whole.caveats}
     assert "expert-imbalance" not in {each.code for each in sliced.caveats}
+
+
+@pytest.mark.parametrize(("tensor", "data"), [(8, 1), (4, 2), (2, 8)])
+def test_all_ranks_together_move_what_one_alone_would(tensor: int, data: int) -> None:
+    """Each token's values go to 4 of 64 experts, wherever these lie; with slices every rank moves them all.
+
+    By hand, up: 4 x (4,096 values of 2 bytes in, 2 x 1,024 of 2 bytes out); down: 4 x (1,024 in, 4,096 out).
+    """
+    by_hand = [4 * (4096 * 2 + 2 * 1024 * 2), 4 * (1024 * 2 + 4096 * 2)]
+    slices = [4 * (4096 * 2 + 2 * 1024 * 2 / tensor), 4 * (1024 * 2 / tensor + 4096 * 2)]
+    whole, sliced = mixture(tensor=tensor, data=data), mixture(expert=False, tensor=tensor, data=data)
+
+    assert [each.activation_bytes_per_token * tensor for each in layer_gemms(whole)[-2:]] == pytest.approx(by_hand)
+    assert [each.activation_bytes_per_token for each in layer_gemms(sliced)[-2:]] == pytest.approx(slices)
 
 
 def test_the_fullest_rank_by_hand() -> None:

@@ -94,20 +94,34 @@ def _experts(deployment: Deployment, group: Layers) -> tuple[Gemm, ...]:
     if not part.experts:
         return ()
     weights = experts_of(part, deployment.parallelism, stored_bits(deployment)[WeightPart.EXPERTS])
-    calls = _up_and_down(deployment, group.count, part.expert_parameters, weights, part.experts_per_token)
     hot = hot_rank(deployment, part)
+    whole = hot is not None
+    calls = _up_and_down(
+        deployment, group.count, part.expert_parameters, weights, part.experts_per_token, whole_experts=whole
+    )
     return tuple(each._replace(hot=hot) for each in calls)
 
 
 def _up_and_down(
-    deployment: Deployment, layers: int, parameters: int, weights: Experts, times: int
+    deployment: Deployment,
+    layers: int,
+    parameters: int,
+    weights: Experts,
+    times: int,
+    *,
+    whole_experts: bool = False,
 ) -> tuple[Gemm, Gemm]:
-    """Gate with up (two thirds), and down (one third), of a feed-forward that each token enters ``times`` times."""
+    """Gate with up (two thirds), and down (one third), of a feed-forward that each token enters ``times`` times.
+
+    A rank with slices moves every token's hidden values; one with ``whole_experts`` those of the tokens that call on
+    them, its part of all.
+    """
     hidden, tensor = deployment.model.hidden_size, deployment.parallelism.tensor
     width, stored = parameters / (3.0 * hidden) / tensor, deployment.activations.bits / 8
     flops = 2.0 * times * parameters / tensor
-    moved_up = times * (hidden * stored + 2 * width * OUTPUT_BYTES)
-    moved_down = times * (width * stored + hidden * OUTPUT_BYTES)
+    values = hidden / tensor if whole_experts else float(hidden)
+    moved_up = times * (values * stored + 2 * width * OUTPUT_BYTES)
+    moved_down = times * (width * stored + values * OUTPUT_BYTES)
     return (
         Gemm(layers, Experts(weights.bytes * 2 / 3, weights.unread), flops * 2 / 3, moved_up),
         Gemm(layers, Experts(weights.bytes / 3, weights.unread), flops / 3, moved_down),
