@@ -47,8 +47,9 @@ class Answer:
         }
 
     def dumps(self) -> str:
-        """The document as JSON text."""
-        return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        """The document as JSON text; a file's name that is no text is written as JSON escapes, so that it encodes."""
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @property
     def tables(self) -> dict[str, list[Row]]:

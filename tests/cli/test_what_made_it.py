@@ -71,6 +71,19 @@ def test_every_file_that_was_read_is_named_by_its_content(tmp_path: Path, monkey
         assert "--run-dir d" in (tmp_path / page).read_text()
 
 
+def test_a_name_that_is_no_text_stands_in_every_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload file whose name is not UTF-8: the run, its JSON, and reports of it in each form are written."""
+    monkeypatch.chdir(tmp_path)
+    Path("w\udcff.toml").write_text(Path(workload(tmp_path)).read_text())
+    made = invoke(*ASKED, "--workload", "w\udcff.toml", "--run-dir", "d", "-o", "a.html", "--beside")
+    shown = [invoke("report", "d", "-o", "r.md", "--beside"), invoke("report", "d", "--json")]
+    (said,) = json.loads(shown[1].stdout)["result"]["made_by"]
+
+    assert [each.exit_code for each in (made, *shown)] == [0, 0, 0], made.stderr
+    assert [each["name"] for each in said["sources"]] == ["w\udcff.toml"]
+    assert all(Path(f"{name}.json").read_text("utf-8") for name in "ar")
+
+
 def test_another_file_of_the_same_name_is_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
