@@ -154,12 +154,14 @@ def test_a_plan_weighs_experts_both_ways(tmp_path: Path) -> None:
         ("mixtral-8x7b", {"expert_load": "even"}, "expert_load: .*give --ep"),
         ("mixtral-8x7b", {"ep": False, "redundant_experts": 4}, "redundant_experts: .*give --ep"),
         ("mixtral-8x7b", {"ep": True, "redundant_experts": 3}, "do not divide into 4 ranks"),
+        ("mixtral-8x7b", {"ep": True, "counts": 1, "expert_load": "even"}, "expert_load: .*each replica has one"),
+        ("mixtral-8x7b", {"ep": True, "pp": 4, "redundant_experts": 4}, "redundant_experts: .*each replica has one"),
     ],
 )
 def test_a_plan_refuses_what_it_would_ignore(model: str, options: dict[str, Any], words: str) -> None:
     """Experts of a dense model, and loads or copies of experts that no rank has whole."""
     with pytest.raises(InputError, match=words):
-        plan(model, "h100-sxm", **CHEAP, **options)
+        plan(model, "h100-sxm", **CHEAP | options)
 
 
 def test_copies_take_memory_from_the_cache() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, TypeVar
 
 from servewise.ask.deploying import engine_named
@@ -48,7 +49,10 @@ class Varied:
     def space(self, model: ModelSpec) -> Space:
         """All of it for ``model``; InputError names the argument that makes no sense."""
         spread = _several(self.ep)
-        check_ep(model, spread, expert_load=self.expert_load, redundant_experts=self.redundant_experts)
+        asked = {"expert_load": self.expert_load, "redundant_experts": self.redundant_experts}
+        check_ep(model, spread, **asked)
+        counts, pipelines = wholes(self.counts, "counts"), wholes(self.pp, "pp")
+        _check_ranks(counts, pipelines, **asked)
         policies, chunked, caches = (
             tuple(map(_policy, _several(self.policy))),
             _several(self.chunked),
@@ -59,8 +63,8 @@ class Varied:
         return Space(
             model=model,
             accelerators=tuple(accelerator_named(each) for each in _several(self.accelerators)),
-            counts=wholes(self.counts, "counts"),
-            pipelines=wholes(self.pp, "pp"),
+            counts=counts,
+            pipelines=pipelines,
             expert=spread,
             expert_load=expert_load_named(self.expert_load),
             redundant_experts=copies_of(self.redundant_experts),
@@ -106,6 +110,14 @@ def _policy(name: str) -> str:
     if name not in known:
         raise UnknownName("policy", str(name), known, where="policy", hint=f"one of {', '.join(known)}")
     return name
+
+
+def _check_ranks(counts: Iterable[int], pipelines: Iterable[int], **given: object) -> None:
+    """Refuse what says how ranks share experts where no replica has two to share them."""
+    if any(count > stages and count % stages == 0 for count, stages in product(counts, pipelines)):
+        return
+    for name in (name for name, value in given.items() if value is not None):
+        raise InputError("says how ranks are loaded, but each replica has one", where=name, hint="other --counts")
 
 
 def _belongs(policies: Iterable[str], **of_continuous: bool) -> None:
