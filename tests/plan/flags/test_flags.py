@@ -162,6 +162,17 @@ def test_experts_copies_are_each_engines_own_setting() -> None:
     assert yaml.safe_load(trtllm.files[config["moe_config"]["load_balancer"]])["num_slots"] == 144
 
 
+def test_llamacpp_says_that_it_spreads_no_experts() -> None:
+    """Experts whole on ranks, and copies of them, are no option there: a note says so, and none stands elsewhere."""
+    plain, spread, copied = (
+        TARGETS["llamacpp"](wanted(split=split)).notes for split in (SPLITS[2], SPLITS[3], SPLITS[4])
+    )
+
+    assert not any("experts" in note for note in plain)
+    assert any("no whole experts" in note and "copies" not in note for note in spread)
+    assert any("no whole experts" in note and "copies" in note for note in copied)
+
+
 def test_lower_precisions_are_asked_for_or_named() -> None:
     """fp8 is a flag; what an engine cannot do is a note."""
     fp8 = TARGETS["vllm"](wanted(weights="fp8", kv="fp8"))

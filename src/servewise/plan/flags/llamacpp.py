@@ -78,6 +78,9 @@ def _formats(wanted: Wanted, notes: list[str]) -> Iterator[str]:
 def _split(wanted: Wanted, notes: list[str]) -> Iterator[str]:
     split = wanted.candidate.deployment.parallelism
     yield from ("--n-gpu-layers", "all")
+    if split.expert:
+        placed = "" if split.redundant_experts is None else ", nor are there copies of experts"
+        notes.append(f"llama.cpp spreads no whole experts over accelerators, as the plan does{placed}.")
     if split.tensor > 1:
         notes.append("llama.cpp's --split-mode tensor is experimental; layer (a pipeline) is its usual.")
         yield from ("--split-mode", "tensor")
