@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from servewise.answer import Answer
-from servewise.ask.numbers import whole
+from servewise.ask.numbers import positive, whole
 from servewise.ask.serve_answer import answer_of, lines
 from servewise.ask.serve_door import check_open, keys_of, names_of
 from servewise.ask.serve_limits import limits_of, request_limits_of
@@ -29,6 +29,8 @@ from servewise.errors import InputError
 from servewise.version import __version__
 
 __all__ = ["ServeOptions", "Service", "block_bytes", "lines", "service"]
+
+MOST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def service(model: str, options: ServeOptions) -> Service:
     served = _served(checkpoint, room, options)
     limits, template = limits_of(options, served.context_tokens), _confined(served.tokenizer)
     grace_s = whole(options.grace_s, "grace", least=0, most=86_400)
+    whole(options.seed, "seed", least=0, most=MOST_SEED)
+    positive(options.stuck_s, "stuck after")
     listener = bound(options.host, whole(options.port, "port", least=0, most=65_535))
     try:
         check_open(listener, options, keys)

@@ -42,10 +42,11 @@ class Room:
 def _policy(options: ServeOptions) -> Policy:
     if options.slots is not None:
         whole(options.slots, "slots", most=65_536)
+    window_s = positive(options.window_s, "window", most=3600)
     if options.policy == "static":
         return Static(options.slots or BATCH)
     if options.policy == "dynamic":
-        return Dynamic(options.slots or BATCH, positive(options.window_s, "window", most=3600))
+        return Dynamic(options.slots or BATCH, window_s)
     if options.policy != "continuous":
         raise UnknownName("policy", options.policy, POLICIES, where="policy", hint=f"one of {', '.join(POLICIES)}")
     slots = options.slots or SLOTS

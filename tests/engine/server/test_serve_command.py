@@ -183,6 +183,9 @@ def test_memory_of_the_pool(checkpoint: Checkpoint) -> None:
         ({"connections": 0}, "max connections"),
         ({"output_tokens": 0}, "max output tokens"),
         ({"head_s": 0}, "head timeout"),
+        ({"stuck_s": 0}, "stuck after"),
+        ({"window_s": -1}, "window"),
+        ({"seed": -1}, "seed"),
     ],
 )
 def test_wrong_settings(checkpoint: Checkpoint, wrong: dict[str, Any], said: str) -> None:
