@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ from tests.ask.made import chat
 from tests.calibrate.served import POLICY, TRUTH, WHERE, closed_run
 
 from servewise.answer import Answer
-from servewise.ask.calibrate import calibrate
+from servewise.ask.calibrate import calibrate, runs_in
 from servewise.ask.run import KeptRun
 from servewise.ask.simulate import simulate
 from servewise.ask.steptime import steptime
 from servewise.conditions import Conditions
 from servewise.errors import InputError
+from servewise.records.begun import CUT
 from servewise.records.origin import Origin
 from servewise.steptime.calibration_file import load_calibration
 from servewise.steptime.server_coefficients import COEFFICIENTS
@@ -32,9 +34,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for streams, count in ((1, 12), (16, 60)):
         run = closed_run(streams, count, streams, noise=0.02)
         place = folder / f"streams-{streams}"
-        with KeptRun(
-            place, CONDITIONS, policy=POLICY.name, rate_per_s=streams, seed=1, origin=Origin(command="test")
-        ) as kept:
+        name, words, origin = POLICY.name, POLICY.describe, Origin(command="test")
+        with KeptRun(place, CONDITIONS, policy=name, words=words, rate_per_s=streams, seed=1, origin=origin) as kept:
             kept.finish(run)
     return folder
 
@@ -111,3 +112,12 @@ def test_no_runs_are_refused(tmp_path: Path) -> None:
     for each in given:
         with pytest.raises(InputError, match="run"):
             calibrate(each, WHERE.model, WHERE.accelerator)
+
+
+def test_a_run_that_was_cut_off_and_made_again_is_in_no_figure(runs: Path, tmp_path: Path) -> None:
+    """``bench --resume`` sets it aside in ``cut/``: the fit takes the runs beside that folder."""
+    for each in runs.iterdir():
+        shutil.copytree(each, tmp_path / each.name)
+    shutil.copytree(runs / "streams-1", tmp_path / CUT / "streams-1-1")
+
+    assert [path.name for path, _ in runs_in(tmp_path)] == ["streams-1", "streams-16"]

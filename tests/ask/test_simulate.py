@@ -11,9 +11,11 @@ from tests.ask.made import STUDY, chat, equal
 
 from servewise.ask.deploying import Options
 from servewise.ask.run import run_answer
+from servewise.ask.runs import load_key
 from servewise.ask.simulate import simulate
 from servewise.errors import InputError, UnknownName
 from servewise.executing import executor
+from servewise.records.run_directory import read_run
 from servewise.workload.lengths import Fixed
 from servewise.workload.synthetic import ClosedLoop
 
@@ -182,6 +184,24 @@ def test_run_directories_hold_the_runs(tmp_path: Path) -> None:
     for name in ("ttft_s", "tpot_s", "e2e_s", "itl_s"):
         assert again.result["rows"][0][name]["p95"] == pytest.approx(alone.result["rows"][0][name]["p95"])
     assert again.conditions.seeds == (0,)
+
+
+def test_a_kept_closed_loop_has_its_users_for_a_load(tmp_path: Path) -> None:
+    """So it stands beside a measurement at as many streams."""
+    loop = ClosedLoop(concurrency=4, think_s=0.0, prompt_lengths=Fixed(100), output_lengths=Fixed(20), requests=40)
+    simulate("llama-2-13b", workload=loop, seeds=1, run_dir=tmp_path / "run", **STUDY)
+    record = read_run(tmp_path / "run")
+
+    assert load_key(record) == ("concurrency", 4)
+    assert record.conditions.load == "4 users in a closed loop"
+
+
+def test_a_kept_run_says_how_it_speculated(tmp_path: Path) -> None:
+    """Two runs that differ in nothing else differ in their conditions."""
+    place = tmp_path / "run"
+    simulate("llama-2-13b", workload=chat(20), rate=1, run_dir=place, speculate="ngram", acceptance=0.6, **STUDY)
+
+    assert "3 tokens drafted by n-gram" in str(read_run(place).conditions.policy)
 
 
 def test_a_run_directory_in_use_is_left_alone(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from servewise.caveats import Caveat, unique
 from servewise.deployment.deployment import Deployment
 from servewise.errors import InputError
 from servewise.metrics.latency import completed_by_schedule, ints
+from servewise.records.begun import CUT
 from servewise.records.run_directory import HEADER, RunRecord, read_run
 from servewise.steptime.calibration import Calibration, setting_of
 from servewise.steptime.calibration_file import calibration_toml
@@ -107,6 +108,7 @@ def _directories(path: Path) -> list[Path]:
     if (path / HEADER).exists() or not path.is_dir():
         return [path]
     found = sorted({each.parent for depth in ("*", "*/*") for each in path.glob(f"{depth}/{HEADER}")})
+    found = [each for each in found if CUT not in each.parts[len(path.parts) :]]  # what was cut off is in no figure
     if not found:
         raise InputError("holds no run", where=str(path), hint=f"a run directory holds {HEADER}")
     return found

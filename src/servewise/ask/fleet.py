@@ -12,7 +12,7 @@ from servewise.ask.deploying import Options
 from servewise.ask.execution import Execution, execution_of
 from servewise.ask.fleet_behaviour import Apart, Mixed, apart_of, behaviour_of, mixed_of
 from servewise.ask.fleet_caveats import fleet_caveats
-from servewise.ask.fleet_conditions import fleet_conditions
+from servewise.ask.fleet_conditions import fleet_conditions, words_of
 from servewise.ask.fleet_experiment import Progress, kept_folders, run
 from servewise.ask.fleet_layout import DRAWING, Behaviour, Layout, layouts_of
 from servewise.ask.fleet_options import MOST_REPLICAS, Further, Split
@@ -184,6 +184,7 @@ def _experiment(asked: Asked, requests: int) -> FleetExperiment:
         requests=requests,
         slo=asked.slo,
         conditions=fleet_conditions(asked.pools, offered, layouts, how, seeds),
+        words=tuple(f"{words_of(asked.pools, [each], how)}; {each.title}" for each in layouts),
         run_dir=execution.run_dir,
         origin=execution.origin,
         several=len(layouts) * len(offered.rates) > 1,

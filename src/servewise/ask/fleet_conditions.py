@@ -10,7 +10,7 @@ from servewise.ask.deploying import conditions_of
 from servewise.ask.fleet_layout import Behaviour, Layout
 from servewise.ask.fleet_servers import Servers
 from servewise.ask.offered import Offered
-from servewise.ask.serving import is_closed, lengths_of
+from servewise.ask.serving import is_closed, lengths_of, users_of
 from servewise.conditions import Conditions
 from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.kind import ReplicaKind
@@ -29,13 +29,19 @@ def fleet_conditions(
         estimator=first.kinds[0].estimator.name,
     )
     hardware = ", ".join(f"{each.group.count} replicas of {each.hardware}" for each in pools)
-    policy = "; ".join(_parts(first.kinds[0], layouts, how))
-    return replace(common, hardware=hardware, policy=policy, workload=load.title, seeds=tuple(seeds))
+    return replace(
+        common, hardware=hardware, policy=words_of(pools, layouts, how), workload=load.title, seeds=tuple(seeds)
+    )
+
+
+def words_of(pools: Sequence[Servers], layouts: Sequence[Layout], how: Behaviour) -> str:
+    """What serves the rows of ``layouts``."""
+    return "; ".join(_parts(pools[0].kinds[0], layouts, how))
 
 
 def _load(offered: Offered) -> str:
     if is_closed(offered.load):
-        return "users in a closed loop"
+        return f"{users_of(offered.load)} users in a closed loop"
     return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"
 
 

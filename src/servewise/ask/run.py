@@ -36,22 +36,34 @@ AGAIN = "make room there and run the command again: the seed gives the same requ
 class KeptRun:
     """A simulated run's directory: there, and marked partial, from before the run; whole once it was finished.
 
+    ``policy`` names what served it, ``words`` say all of it; a closed loop has no rate (0) but ``users``.
     Where the disk takes no more it stays marked, and a line says why: the figures of a long run are not lost with its
     records.
     """
 
     def __init__(
-        self, directory: Path, conditions: Conditions, *, policy: str, rate_per_s: float, seed: int, origin: Origin
+        self,
+        directory: Path,
+        conditions: Conditions,
+        *,
+        policy: str,
+        words: str,
+        rate_per_s: float,
+        seed: int,
+        origin: Origin,
+        users: int | None = None,
     ) -> None:
+        load = f"{rate_per_s:g} requests/s" if rate_per_s else conditions.load
+        offered = {"rate_per_s": rate_per_s} if rate_per_s else {"concurrency": users}
         self._record = RunRecord(
             kind="simulated",
-            conditions=replace(conditions.at(load=f"{rate_per_s:g} requests/s"), policy=policy, seeds=(seed,)),
+            conditions=replace(conditions.at(load=load), policy=words, seeds=(seed,)),
             requests=RequestColumns(),
             seed=seed,
             versions={"servewise": __version__},
             command=origin.command,
             sources=origin.sources,
-            details={"policy": policy, "rate_per_s": rate_per_s},
+            details={"policy": policy, **offered},
         )
         self._directory = directory
         self._rows: GrowingRun | None = None

@@ -172,6 +172,11 @@ def is_closed(workload: Load) -> bool:
     return isinstance(workload, ClosedLoop) or (isinstance(workload, Conversations) and workload.users is not None)
 
 
+def users_of(workload: Load) -> int | None:
+    """How many users wait for their answers; None: requests come whether or not anybody waits."""
+    return workload.concurrency if isinstance(workload, ClosedLoop) else getattr(workload, "users", None)
+
+
 def fitted(workload: Load, longest: int | None) -> Load:
     """The same load for a model of that context: a conversation ends before it would outgrow it."""
     return workload.within(longest) if isinstance(workload, Conversations) else workload

@@ -26,7 +26,7 @@ from servewise.ask.serving import (
     source_of,
 )
 from servewise.ask.simulate_caveats import simulate_caveats
-from servewise.ask.simulate_conditions import simulate_conditions
+from servewise.ask.simulate_conditions import simulate_conditions, words_of
 from servewise.ask.simulate_rows import knee_rows, simulated_rows
 from servewise.ask.speculating import DEFAULT_DRAFT_TOKENS, SpeculationOptions
 from servewise.ask.sweep import Sweep, replicates_of
@@ -165,6 +165,7 @@ def _experiment(asked: Asked, clocks: tuple[tuple[Server, ...], ...], requests: 
         requests=requests,
         slo=asked.slo,
         conditions=simulate_conditions(asked.machine, asked.policies, offered, seeds),
+        words=words_of(asked.machine, asked.policies),
         run_dir=execution.run_dir,
         origin=execution.origin,
         several=len(asked.policies) * len(offered.rates) > 1,

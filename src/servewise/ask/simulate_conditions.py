@@ -8,10 +8,9 @@ from dataclasses import replace
 from servewise.ask.deploying import conditions_of
 from servewise.ask.machine import Machine
 from servewise.ask.offered import Offered
-from servewise.ask.serving import describe, is_closed, lengths_of
+from servewise.ask.serving import describe, is_closed, lengths_of, users_of
 from servewise.batching.policies import Policy
 from servewise.conditions import Conditions
-from servewise.workload.synthetic import ClosedLoop
 
 
 def simulate_conditions(
@@ -20,13 +19,16 @@ def simulate_conditions(
     """The deployment's, with every policy, the load and the seeds."""
     load, clock = offered.load, machine.clock.name
     common = conditions_of(machine.deployment, load=_load(offered), lengths=lengths_of(load), estimator=clock)
-    words = "; ".join(describe(machine.policy(each)) for each in policies)
-    return replace(common, policy=words, workload=load.title, seeds=tuple(seeds))
+    return replace(common, policy="; ".join(words_of(machine, policies)), workload=load.title, seeds=tuple(seeds))
+
+
+def words_of(machine: Machine, policies: Sequence[Policy]) -> tuple[str, ...]:
+    """What serves the rows of each policy: its settings, and how it speculates."""
+    return tuple(describe(machine.policy(each)) for each in policies)
 
 
 def _load(offered: Offered) -> str:
     load = offered.load
     if is_closed(load):
-        users = load.concurrency if isinstance(load, ClosedLoop) else getattr(load, "users", None)
-        return f"{users} users in a closed loop"
+        return f"{users_of(load)} users in a closed loop"
     return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from servewise.ask.long_runs import is_long
 from servewise.ask.run import KeptRun
-from servewise.ask.serving import Door, Load, source_of
+from servewise.ask.serving import Door, Load, source_of, users_of
 from servewise.conditions import Conditions
 from servewise.executing.executor import Executor
 from servewise.metrics.slo import Slo
@@ -27,8 +27,8 @@ Task = tuple[int, float, int, int]  # which servers, the rate, the replicate
 class Sweep:
     """Rows of ``replicates`` each, of one ``workload`` at a rate of its own; ``requests``: how many one run has.
 
-    ``several``: there is more than one row, so ``run_dir`` holds a folder for each. ``telling``: where long runs tell
-    how far they are.
+    ``words`` say what serves each kind of row. ``several``: there is more than one row, so ``run_dir`` holds a folder
+    for each. ``telling``: where long runs tell how far they are.
     """
 
     replicates: tuple[Replicate, ...]
@@ -38,6 +38,7 @@ class Sweep:
     requests: int
     slo: Slo | None
     conditions: Conditions
+    words: tuple[str, ...]
     run_dir: Path | None
     several: bool
     origin: Origin = field(default_factory=Origin)
@@ -65,8 +66,16 @@ class Sweep:
         """The first replicate of a row is kept, where runs are."""
         if not self.leaves_files(task):
             return nullcontext()
-        folder, rate = self.folder(name, task[1]), task[1]
-        return KeptRun(folder, self.conditions, policy=policy, rate_per_s=rate, seed=self.seed, origin=self.origin)
+        return KeptRun(
+            self.folder(name, task[1]),
+            self.conditions,
+            policy=policy,
+            words=self.words[task[0]],
+            rate_per_s=task[1],
+            seed=self.seed,
+            origin=self.origin,
+            users=users_of(self.workload),
+        )
 
     def leaves_files(self, task: Task) -> bool:
         """Whether ``task`` keeps its run."""
