@@ -52,7 +52,7 @@ browser: $(VENV)/test
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium)
 
 tests: $(VENV)/test browser
-	$$(test "$$(id -u)" != 0 || echo env SERVEWISE_BROWSER=required) $(BIN)/pytest -n auto
+	$$(test "$$(id -u)" != 0 || echo env SERVEWISE_BROWSER=required) $(BIN)/pytest -n auto --dist worksteal
 
 # make docs     the site in docs/_build: strict links, every example run and its output shown
 docs: $(VENV)/test

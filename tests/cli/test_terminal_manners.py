@@ -44,13 +44,17 @@ def test_help_fits_80_columns(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("asked", [["--version"], ["--help"]])
 def test_version_and_help_answer_at_once(asked: list[str]) -> None:
-    """Under 100 ms of the processor's time, at the best of five: nothing heavy is imported for them."""
-    assert min(_processor_s(asked) for _ in range(5)) < QUICK_S
+    """Under 100 ms of the processor's time, at the best of five: nothing heavy is imported for them.
+
+    Where the machine is so slow that click alone takes over two thirds of that, half as long again as click.
+    """
+    click_s = min(_processor_s([sys.executable, "-c", "import click"]) for _ in range(3))
+    assert min(_processor_s([*SERVEWISE, *asked]) for _ in range(5)) < max(QUICK_S, 1.5 * click_s)
 
 
-def _processor_s(asked: list[str]) -> float:
+def _processor_s(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*SERVEWISE, *asked], check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -8,6 +8,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from servewise.report.charts import palette
@@ -56,6 +57,8 @@ _STYLE: dict[str, object] = {
     "hatch.linewidth": 0.8,
 }
 
+_DRAWING = Lock()
+
 
 def draw(
     title: str,
@@ -70,8 +73,9 @@ def draw(
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
+    # Its settings, and Python's warnings, are of the whole process: pages may be drawn in several threads.
     # A glyph missing from the measuring font is no fault: the browser draws the text, with its own fonts.
-    with mpl.rc_context(), warnings.catch_warnings():
+    with _DRAWING, mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]
