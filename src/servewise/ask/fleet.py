@@ -131,9 +131,15 @@ def fleet(
     _together(apart, mixed, groups, drafts)
     offered = offered_to(longest_of(groups), workload, requests, rate)
     execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
-    files: dict[str, object] = {"model": model, "draft": drafts.model, "accelerator": accelerator}
-    files |= {"estimator": estimator, "expert_load": options.get("expert_load")}
-    execution = execution.made_by(command or COMMAND, workload, **files)
+    execution = execution.made_by(
+        command or COMMAND,
+        workload,
+        model=model,
+        draft=drafts.model,
+        accelerator=accelerator,
+        estimator=estimator,
+        expert_load=options.get("expert_load"),
+    )
     machines = [machine_of(each.deployment, estimator, offered.load, drafts) for each in groups]
     pools = tuple(servers_of(*each, policy, choices, seed) for each in zip(groups, machines, strict=True))
     how = behaviour_of(groups[0].deployment, router_settings, mixed, apart)

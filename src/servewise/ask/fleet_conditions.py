@@ -10,7 +10,7 @@ from servewise.ask.deploying import conditions_of
 from servewise.ask.fleet_layout import Behaviour, Layout
 from servewise.ask.fleet_servers import Servers
 from servewise.ask.offered import Offered
-from servewise.ask.serving import is_closed, lengths_of, users_of
+from servewise.ask.serving import lengths_of
 from servewise.conditions import Conditions
 from servewise.simulate.fleet.autoscale import Autoscale
 from servewise.simulate.fleet.kind import ReplicaKind
@@ -24,7 +24,7 @@ def fleet_conditions(
     first, load = pools[0], offered.load
     common = conditions_of(
         first.group.deployment,
-        load=_load(offered),
+        load=offered.words,
         lengths=lengths_of(load),
         estimator=first.kinds[0].estimator.name,
     )
@@ -37,12 +37,6 @@ def fleet_conditions(
 def words_of(pools: Sequence[Servers], layouts: Sequence[Layout], how: Behaviour) -> str:
     """What serves the rows of ``layouts``."""
     return "; ".join(_parts(pools[0].kinds[0], layouts, how))
-
-
-def _load(offered: Offered) -> str:
-    if is_closed(offered.load):
-        return f"{users_of(offered.load)} users in a closed loop"
-    return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"
 
 
 def _parts(kind: ReplicaKind, layouts: Sequence[Layout], how: Behaviour) -> list[str]:

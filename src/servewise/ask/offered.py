@@ -16,6 +16,7 @@ from servewise.ask.serving import (
     is_closed,
     is_seeded,
     shapes_of,
+    users_of,
     workload_named,
 )
 from servewise.errors import InputError
@@ -32,6 +33,13 @@ class Offered:
     rates: tuple[float, ...]
     longest: int | None
     seeded: bool
+
+    @property
+    def words(self) -> str:
+        """The load in words, for conditions."""
+        if is_closed(self.load):
+            return f"{users_of(self.load)} users in a closed loop"
+        return f"{', '.join(f'{each:g}' for each in self.rates)} requests/s"
 
     def door(self, seed: int) -> Door:
         """The door after all requests of ``seed`` have come to it."""

@@ -130,9 +130,15 @@ def simulate(
     offered = offered_to(longest_context(deployment), workload, requests, rate)
     objective = parse_slo(slo) if isinstance(slo, str) else slo
     execution = execution_of(executor, processes, keep, seed=seed, seeds=seeds, run_dir=run_dir, progress=progress)
-    files: dict[str, object] = {"model": model, "draft": drafts.model, "accelerator": accelerator}
-    files |= {"estimator": estimator, "expert_load": options.get("expert_load")}
-    execution = execution.made_by(command or COMMAND, workload, **files)
+    execution = execution.made_by(
+        command or COMMAND,
+        workload,
+        model=model,
+        draft=drafts.model,
+        accelerator=accelerator,
+        estimator=estimator,
+        expert_load=options.get("expert_load"),
+    )
     machine = machine_of(deployment, estimator, offered.load, drafts, kv_blocks=kv_blocks, unit_step=unit_step)
     seen = moment_of(moment, moment_file)
     return _answer(

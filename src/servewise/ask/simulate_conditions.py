@@ -8,7 +8,7 @@ from dataclasses import replace
 from servewise.ask.deploying import conditions_of
 from servewise.ask.machine import Machine
 from servewise.ask.offered import Offered
-from servewise.ask.serving import describe, is_closed, lengths_of, users_of
+from servewise.ask.serving import describe, lengths_of
 from servewise.batching.policies import Policy
 from servewise.conditions import Conditions
 
@@ -18,17 +18,10 @@ def simulate_conditions(
 ) -> Conditions:
     """The deployment's, with every policy, the load and the seeds."""
     load, clock = offered.load, machine.clock.name
-    common = conditions_of(machine.deployment, load=_load(offered), lengths=lengths_of(load), estimator=clock)
+    common = conditions_of(machine.deployment, load=offered.words, lengths=lengths_of(load), estimator=clock)
     return replace(common, policy="; ".join(words_of(machine, policies)), workload=load.title, seeds=tuple(seeds))
 
 
 def words_of(machine: Machine, policies: Sequence[Policy]) -> tuple[str, ...]:
     """What serves the rows of each policy: its settings, and how it speculates."""
     return tuple(describe(machine.policy(each)) for each in policies)
-
-
-def _load(offered: Offered) -> str:
-    load = offered.load
-    if is_closed(load):
-        return f"{users_of(load)} users in a closed loop"
-    return f"{', '.join(f'{each:g}' for each in offered.rates)} requests/s"

@@ -89,8 +89,13 @@ def alone_of(server: Server, lengths: Lengths) -> Alone:
         pipeline=stages_of(server),
         stepping=stepping,
         tokens_a_step=1 if server.speculation is None else MOST_DRAFTED + 1,
-        outside_s=float(getattr(server.estimator, "request_s", 0.0)),
+        outside_s=outside_s(server),
     )
+
+
+def outside_s(server: Server) -> float:
+    """What a request takes outside of steps [s]."""
+    return float(getattr(server.estimator, "request_s", 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,11 @@ class Server:
     deployment: Deployment | None = None
     speculation: Speculation | None = None
 
+    @property
+    def stages(self) -> int:
+        """Pipeline stages, and so batches in flight."""
+        return 1 if self.deployment is None else self.deployment.parallelism.pipeline
+
     def run(
         self,
         requests: Iterable[Request] | Arrivals,

@@ -82,7 +82,7 @@ def steps_in_turn(steps: StepColumns) -> list[Part]:
 
 def lanes_of(steps: StepColumns) -> int:
     """How many batches a server had in flight side by side: as many as it has lanes; 1 where none is named."""
-    return 1 + max(steps.lane, default=0)
+    return 1 + int(np.frombuffer(steps.lane, np.int64).max()) if len(steps.lane) else 1
 
 
 def _steps_by(column: array[int], steps: StepColumns) -> list[Part]:

@@ -22,9 +22,8 @@ class Gaps:
     gap."""
 
     def __init__(self) -> None:
-        self._open: dict[
-            tuple[int, int], list[Rows]
-        ] = {}  # by replica and lane: its steps since, and with, the last one that decoded
+        # By replica and lane: its steps since, and with, the last one that decoded.
+        self._open: dict[tuple[int, int], list[Rows]] = {}
 
     def take(self, steps: StepColumns) -> tuple[Floats, Floats]:
         """The gaps [s] that ``steps`` end and how many tokens came after each."""
